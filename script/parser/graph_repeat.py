@@ -148,30 +148,29 @@ class GraphRepeats(GraphLoops):
     def for_loop(self, node: ast.For, live: frozenset[str], follow: Follow | None) -> Expr | None:
         """A loop over captured values is written out; one to a size counts when it runs."""
         match node:
-            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [*bounds])) if len(bounds) in (
-                1,
-                2,
-            ) and any(self._is_size(b) for b in bounds):
-                result = self.while_statement(self._counting(node, name, bounds), follow)
+            case ast.For(ast.Name(), ast.Call(ast.Name("range"), [*bounds])) if len(bounds) in (1, 2):
+                values = [self.value(b) for b in bounds]
+                if not any(isinstance(v, SymDim) or is_expr(v) for v in values):
+                    return self._written_out(node, live, follow)
+                result = self.while_statement(self._counting(node, values), follow)
                 return result if result is not None or follow is None else follow()
             case _:
                 return self._written_out(node, live, follow)
 
-    def _is_size(self, node: ast.expr) -> bool:
-        """Whether it is a size, or a number that is known only when it runs."""
-        value = self.value(node)
-        return isinstance(value, SymDim) or is_expr(value)
+    def _counting(self, node: ast.For, bounds: Sequence[object]) -> ast.While:
+        """``for i in range(n)`` as a while loop over a count that the body can't change.
 
-    def _counting(self, node: ast.For, name: str, bounds: Sequence[ast.expr]) -> ast.While:
-        """``for i in range(n)`` as a while loop over a count that the body can't change."""
-        count = ast.Name(f"{name}_count", ast.Load())
-        begin = bounds[0] if len(bounds) == 2 else ast.Constant(0)
-        value = self._sized(node.iter, self.graph(node.iter, self.value(begin)), None)
-        self.scope.bind(count.id, self.builder.atom(self.graph(node.iter, value)))
+        Where it ends is known before it, as in Python; both have names that no program can use.
+        """
+        first, end = (0, *bounds)[-2:]
+        begin = self.graph(node.iter, self._sized(node.iter, self.graph(node.iter, first), None))
+        count = ast.Name(self._hidden(node, "count", self.builder.atom(begin)), ast.Load())
+        last = self.builder.atom(end) if is_expr(end) else end
+        limit = ast.Name(self._hidden(node, "end", last), ast.Load())
         taken = ast.Assign([node.target], count)
         one = ast.BinOp(count, ast.Add(), ast.Constant(1))
         on = ast.Assign([ast.Name(count.id, ast.Store())], one)
-        test = ast.Compare(count, [ast.Lt()], [bounds[-1]])
+        test = ast.Compare(count, [ast.Lt()], [limit])
         leaves = any(True for _ in exits(node.body))
         body = [taken, on, *node.body] if leaves else [taken, *node.body, on]
         loop = ast.While(test, body, node.orelse)
@@ -179,6 +178,14 @@ class GraphRepeats(GraphLoops):
             if isinstance(made, ast.expr | ast.stmt) and not hasattr(made, "lineno"):
                 ast.copy_location(made, node.iter)
         return loop
+
+    def _hidden(self, node: ast.For, what: str, value: object) -> str:
+        """Bind a value of a loop to a name that nothing else has: a space is in it."""
+        name = f"{ast.unparse(node.target)} {what}"
+        while self.scope.local(name) is not MISSING:
+            name += " "
+        self.scope.bind(name, value)
+        return name
 
     def _written_out(
         self, node: ast.For, live: frozenset[str], follow: Follow | None

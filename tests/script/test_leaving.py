@@ -216,3 +216,46 @@ def test_mistakes(lines: list[str], said: str) -> None:
     )
     with pytest.raises(unity.UnityError, match=said):
         parse(text)
+
+
+def test_the_bounds_of_a_range_are_those_before_it() -> None:
+    """What the body assigns moves no end, runs no call again and is no counter."""
+    calls: list[int] = []
+
+    def host() -> Any:
+        calls.append(1)
+        return np.asarray(3)
+
+    @script.function
+    def ends(x: f32[Tensor, n], k: i64[Tensor, ()]) -> f32[Tensor, n]:
+        i_count = k
+        for i in range(k):
+            k = k - 1
+            for i in range(i_count):
+                x = x + 1.0
+                for i in range(i_count):
+                    if i == 2:
+                        break
+                    x = x + 0.125
+        return x + R.astype(i_count, "float32")
+
+    def wanted(x: Any, k: int) -> Any:
+        return x + k * k * (1 + 0.125 * min(k, 2)) + k
+
+    for k in (1, 3, 6):
+        given = [X, np.asarray(k)]
+        np.testing.assert_allclose(unity.compile(ends)(*given), wanted(X, k), rtol=1e-6)
+        np.testing.assert_allclose(
+            np.asarray(interpret(ends.module(), "ends", given)), wanted(X, k), rtol=1e-6
+        )
+
+    unity.register_function("test.leaving.count", host, override=True)
+
+    @script.function
+    def asks(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        for _ in range(R.call_packed("test.leaving.count", out=i64[Tensor, ()])):
+            x = x + 1.0
+        return x
+
+    np.testing.assert_allclose(unity.compile(asks)(X), X + 3)
+    assert calls == [1]
