@@ -148,7 +148,10 @@ class GraphRepeats(GraphLoops):
     def for_loop(self, node: ast.For, live: frozenset[str], follow: Follow | None) -> Expr | None:
         """A loop over captured values is written out; one to a size counts when it runs."""
         match node:
-            case ast.For(ast.Name(), ast.Call(ast.Name("range"), [*bounds])) if len(bounds) in (1, 2):
+            case ast.For(
+                ast.Name(),
+                ast.Call(ast.Name("range"), [_] | [_, _] as bounds),
+            ):
                 values = [self.value(b) for b in bounds]
                 if not any(isinstance(v, SymDim) or is_expr(v) for v in values):
                     return self._written_out(node, live, follow)
