@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from keyword import iskeyword
+from typing import get_args
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from unity.errors import UnityError
 from unity.ir.types import Shape, TensorType
 from unity.machine.changed import OPERATORS, changed
 from unity.op.infer import infer_call
-from unity.op.registry import OpDef
+from unity.op.registry import OpDef, Pattern
 from unity.op.table import OPS
 from unity.registration import Registration
 from unity.sample_checks import check_samples, type_of
@@ -68,10 +70,11 @@ def _remove(op: OpDef) -> None:
 
 def _check_name(op: OpDef) -> None:
     parts = op.name.split(".")
-    if not all(p.isidentifier() and not p.startswith("_") for p in parts):
+    if not all(_is_name(p) and not p.startswith("_") for p in parts):
         raise UnityError(
             f"{op.name!r} can't name an operator",
-            hint="names are identifiers with dots between them, as in 'acme.swish'",
+            hint="names are identifiers with dots between them, as in 'acme.swish', and no "
+            "keywords of Python, which printed programs are",
         )
     if op.name in BUILT_IN:
         raise UnityError(
@@ -95,6 +98,10 @@ def _check_name(op: OpDef) -> None:
             )
 
 
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not iskeyword(text)
+
+
 def _check_rows(op: OpDef) -> None:
     rows = {
         "reference": op.reference,
@@ -110,7 +117,7 @@ def _check_rows(op: OpDef) -> None:
     if twice is not None:
         raise UnityError(f"the operator {op.name!r} has two parameters {twice!r}")
     for param in op.params:
-        if not param.name.isidentifier():
+        if not _is_name(param.name):
             raise UnityError(f"the operator {op.name!r}: {param.name!r} can't name a parameter")
         if (param.kind == "attr") != (param.type is not None):
             raise UnityError(
@@ -125,6 +132,12 @@ def _check_rows(op: OpDef) -> None:
                 f"the operator {op.name!r}: {after.name!r} must be given, behind {before.name!r}, "
                 "which may be left out",
             )
+    if op.pattern not in get_args(Pattern):
+        raise UnityError(
+            f"the operator {op.name!r}: the pattern must be one of "
+            f"{', '.join(map(repr, get_args(Pattern)))}, got {op.pattern!r}",
+            hint="'opaque' fuses with nothing",
+        )
     if not op.pure:
         raise UnityError(
             f"the operator {op.name!r} is not pure",

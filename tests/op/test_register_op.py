@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import onnx
@@ -133,6 +134,20 @@ def test_an_attribute_that_a_converter_never_reads_is_a_gap() -> None:
         unity.compile(model(2.0))
 
 
+def test_what_a_converter_raises_is_its_own_mistake() -> None:
+    def broken(node: Node) -> Expr:
+        raise ZeroDivisionError("by nothing")
+
+    with (
+        unity.register_converter("com.acme::Swish", broken),
+        pytest.raises(UnityError, match="the converter registered for it raised Zero") as caught,
+    ):
+        unity.compile(model(2.0))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert "'y' (Swish)" in caught.value.message
+    assert "a bug of Unity" not in caught.value.message
+
+
 CONVERTERS = {
     "Relu": "'Relu' is Unity's own",
     "ai.onnx::Relu": "'ai.onnx::Relu' is Unity's own",
@@ -165,6 +180,7 @@ def wrong_reference(op: OpDef) -> OpDef:
 
 
 OTHER = replace(SWISH, name="acme.other")
+BOGUS: Any = "bogus"
 REFUSED = {
     "a built-in name": (replace(OTHER, name="nn.relu"), "'nn.relu' is an operator of Unity's own"),
     "a word": (replace(OTHER, name="const"), "R.const is a word of the language"),
@@ -194,6 +210,17 @@ REFUSED = {
     "types that differ": (
         replace(OTHER, infer=lambda call: TensorType((9,), FLOAT32)),
         "the type rule says float32(9,), the reference gives float32(3, 4)",
+    ),
+    "a keyword": (replace(OTHER, name="acme.class"), "'acme.class' can't name an operator"),
+    "None": (replace(OTHER, name="acme.None"), "'acme.None' can't name an operator"),
+    "a parameter's keyword": (
+        replace(OTHER, params=(*PARAMS, attr("in", NUMBER, 1.0))),
+        "'in' can't name a parameter",
+    ),
+    "a pattern that is none": (
+        replace(OTHER, pattern=BOGUS),
+        "the pattern must be one of 'elementwise', 'broadcast', 'injective', 'reduction', "
+        "'out_fusable', 'opaque', got 'bogus'",
     ),
     "a pattern that lies": (
         replace(VIEWS[0], name="acme.view", pattern="elementwise", onnx=None),

@@ -15,6 +15,7 @@ from unity.ir.dtype import DType
 from unity.ir.graph import Constant, Expr, TupleGet, Var
 from unity.ir.types import Shape, TensorType, Type
 
+from .accumulate import working_dtype
 from .argument import shape_text
 from .call import call_op
 from .infer import infer_type
@@ -57,10 +58,18 @@ class Emitter:
 
     def shape_of(self, value: Expr) -> Shape:
         """The shape of a tensor."""
-        found = self.type_of(value)
-        if not isinstance(found.shape, tuple):
+        self.rank_of(value)
+        shape = self.type_of(value).shape
+        if not isinstance(shape, tuple):
+            raise self.gap("an input of unknown sizes (R.match_cast names them)")
+        return shape
+
+    def rank_of(self, value: Expr) -> int:
+        """The rank of a tensor, whose sizes may be unknown."""
+        rank = self.type_of(value).ndim
+        if rank is None:
             raise self.gap("an input of unknown rank")
-        return found.shape
+        return rank
 
     def dtype_of(self, value: Expr) -> DType:
         """The dtype of a tensor."""
@@ -89,6 +98,10 @@ class Emitter:
     def number(self, value: float, like: Expr) -> Constant:
         """A scalar constant of another tensor's dtype."""
         return Constant(np.asarray(value).astype(self.dtype_of(like).numpy))
+
+    def widened(self, value: Expr) -> Expr:
+        """A tensor in its working dtype: float16 and its like would overflow between steps."""
+        return self.cast(value, working_dtype(self.dtype_of(value)))
 
     def cast(self, value: Expr, to: DType) -> Expr:
         """A tensor as another dtype; itself if it has it."""

@@ -23,6 +23,7 @@ from .argument import (
     type_text,
 )
 from .attribute import INT, TEXT
+from .indexing.gather import clamped
 from .registry import OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
@@ -56,12 +57,12 @@ def _entropy_infer(call: OpCall) -> Type:
 
 
 def _entropy_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
-    x, y = args
+    kind, x, y = e.dtype_of(args[0]), e.widened(args[0]), e.widened(args[1])
     total = e.op("negative", e.op("sum", e.op("multiply", x, y)))
-    dims = e.shape_of(x)
-    if len(dims) < 2:
-        return total
-    return e.op("divide", total, e.op("dims", dims[0], dtype=e.dtype_of(x)))
+    if e.rank_of(x) > 1:
+        rows = e.op("dims", e.shape_of(x)[0], dtype=e.dtype_of(x))
+        total = e.op("divide", total, rows)
+    return e.cast(total, kind)
 
 
 def _entropy_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -106,26 +107,31 @@ def _nll_infer(call: OpCall) -> Type:
 
 def _nll_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
     x, y, *weights = args
-    dims = e.shape_of(x)
-    axis = 1 if len(dims) > 1 else 0
+    axis = 1 if e.rank_of(x) > 1 else 0
     at = e.op("expand_dims", y, axis)
-    picked = e.op("squeeze", e.op("gather_elements", x, at, axis=axis), axis)
-    counts = e.op("not_equal", y, e.number(int_attr(attrs, "ignore_index"), y))
-    weight = e.op("take", weights[0], y, axis=0) if weights else e.op("ones_like", picked)
-    weight = e.op("where", counts, weight, e.number(0, x))
+    picked = e.widened(e.op("squeeze", e.op("gather_elements", x, at, axis=axis), axis))
+    if weights:
+        weight = e.widened(e.op("take", weights[0], y, axis=0))
+    else:
+        weight = e.op("ones_like", picked)
     losses = e.op("negative", e.op("multiply", weight, picked))
-    losses = e.op("where", counts, losses, e.number(0, x))
-    if attrs["reduction"] == "none":
-        return losses
-    total = e.op("sum", losses)
-    return total if attrs["reduction"] == "sum" else e.op("divide", total, e.op("sum", weight))
+    ignored, kind = int_attr(attrs, "ignore_index"), e.dtype_of(y).numpy
+    if np.array(ignored).astype(kind) == ignored:  # else no target is that, one may wrap to it
+        counts, zero = e.op("not_equal", y, e.number(ignored, y)), e.number(0, picked)
+        weight = e.op("where", counts, weight, zero)
+        losses = e.op("where", counts, losses, zero)
+    if attrs["reduction"] != "none":
+        losses = e.op("sum", losses)
+    if attrs["reduction"] == "mean":
+        losses = e.op("divide", losses, e.op("sum", weight))
+    return e.cast(losses, e.dtype_of(x))
 
 
 def _nll_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, y, *weights = _arrays(args)
     axis = 1 if x.ndim > 1 else 0
     counts = y != int_attr(attrs, "ignore_index")
-    at = np.clip(y, 0, x.shape[axis] - 1).astype(np.int64)
+    at = clamped(y, x.shape[axis])
     picked = np.take_along_axis(real(x), np.expand_dims(at, axis), axis).squeeze(axis)
     weight = real(weights[0])[at] if weights else np.ones(y.shape)
     weight = np.where(counts, weight, 0.0)
@@ -172,8 +178,9 @@ OPS: tuple[OpDef, ...] = (
         """The negative log likelihood of targets, ``-weights[t] * predictions[n, t, ...]``.
 
         Predictions ``(n, classes, ...)`` are log-probabilities, targets ``(n, ...)`` are integers;
-        those equal to `ignore_index` count nothing. `reduction` is mean (weighted), sum or none
-        (R.nn.nll_loss, torch's nll_loss, ONNX NegativeLogLikelihoodLoss).
+        those equal to `ignore_index` count nothing, others are taken as in `R.take`. `reduction`
+        is mean (weighted), sum or none (R.nn.nll_loss, torch's nll_loss, ONNX
+        NegativeLogLikelihoodLoss).
         """,
         expand=_nll_expand,
         samples=_nll_samples,

@@ -49,9 +49,12 @@ class _Expanding(BodyRewriter):
         if row is None or row.expand is None:
             return value
         emitter = _Pieces(self, var.name, value.span or var.span)
+        bound = len(self._out)
         made = row.expand(emitter, value.args, value.attrs, self.infer(value))
-        # The last piece keeps the variable's name, by which call sites are chosen.
-        return self.withdrawn(made) if isinstance(made, Var) else made
+        # The last piece keeps the variable's name, by which call sites are chosen; an operand
+        # that is the result as it is stays bound.
+        pieces = len(self._out) > bound
+        return self.withdrawn(made) if isinstance(made, Var) and pieces else made
 
 
 class _Pieces(Emitter):

@@ -33,3 +33,17 @@ def fault(error: Exception, where: str) -> UnityError:
         f"a bug of Unity, which should have told what is wrong: {where}: {said}",
         hint=f"please report it, with the model; {_CHECK}",
     )
+
+
+def of_converter(error: Exception, where: str) -> UnityError:
+    """What to raise instead where a program's own converter (`register_converter`) broke.
+
+    Args:
+        error: What came up.
+        where: The model, with the node that was converted.
+    """
+    return UnityError(
+        f"{where}: the converter registered for it raised {type(error).__name__}: {error}",
+        hint="mend it, where the error above says; what it does not implement it raises as "
+        "node.gap(...)",
+    )

@@ -29,7 +29,7 @@ from unity.op.infer import infer_type
 
 from .declared import ShapeSpec, check_output, declared_type, dim_params
 from .expand import expand, node_types
-from .faults import OF_THE_MACHINE, fault
+from .faults import OF_THE_MACHINE, fault, of_converter
 from .graphs import describe, sorted_nodes, subgraphs
 from .load import Model, check_signature, load_model, name_of
 from .ml.maps import map_inputs
@@ -45,7 +45,7 @@ from .strings import (
     take_strings,
     texts_of,
 )
-from .table import converter_of, is_of_onnx
+from .table import converter_of, is_of_onnx, is_registered
 from .tensors import array_of, check_declared
 from .text.steps import CONVERTERS as STEPS
 from .text.steps import parsed
@@ -328,7 +328,10 @@ class GraphImporter:
             except UnityError as error:
                 raise self._located(proto, error.message, error.hint) from error
             except Exception as error:
-                raise fault(error, f"{self.model.name}: {describe(proto)}") from error
+                where = f"{self.model.name}: {describe(proto)}"
+                if is_registered(proto.domain, proto.op_type):
+                    raise of_converter(error, where) from error
+                raise fault(error, where) from error
 
     def _located(self, proto: onnx.NodeProto, message: str, hint: str | None) -> UnityError:
         """An error at a node; one of a nested graph has said where it is already."""

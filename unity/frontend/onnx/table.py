@@ -96,6 +96,11 @@ def converter_of(domain: str, op_type: str) -> Converter | None:
     return CONVERTERS.get(op_type) or microsoft.STANDARD.get(op_type)
 
 
+def is_registered(domain: str, op_type: str) -> bool:
+    """Whether what converts an operator's nodes is a program's own."""
+    return ("" if domain in DEFAULT_DOMAINS else domain, op_type) in REGISTERED
+
+
 def is_of_onnx(domain: str, op_type: str) -> bool:
     """Whether ONNX declares what an operator takes; onnxruntime's own are not in its registry."""
     if (domain, op_type) in REGISTERED:

@@ -64,7 +64,7 @@ def _arrays(args: Sequence[RefArg]) -> list[Array]:
     return [a for a in args if isinstance(a, np.ndarray)]
 
 
-def _require_elements(call: OpCall, x: TensorType, over: Sequence[int], picked: Shape) -> None:
+def require_elements(call: OpCall, x: TensorType, over: Sequence[int], picked: Shape) -> None:
     """Check that nothing is picked from an axis known to be empty.
 
     Raises:
@@ -89,7 +89,7 @@ def _take_infer(call: OpCall) -> Type:
     along = axis(call, 0 if call.attrs["axis"] is None else call.attrs["axis"], x.ndim)
     if not isinstance(x.shape, tuple) or not isinstance(indices.shape, tuple):
         return TensorType(x.ndim - 1 + indices.ndim, x.dtype)
-    _require_elements(call, x, (along,), indices.shape)
+    require_elements(call, x, (along,), indices.shape)
     return TensorType((*x.shape[:along], *indices.shape, *x.shape[along + 1 :]), x.dtype)
 
 
@@ -141,7 +141,7 @@ def _elements_infer(call: OpCall) -> Type:
     if x.ndim is not None:
         along = axis(call, call.attrs["axis"], x.ndim)
         if isinstance(x.shape, tuple) and isinstance(indices.shape, tuple):
-            _require_elements(call, x, (along,), indices.shape)
+            require_elements(call, x, (along,), indices.shape)
             for d, (extent, taken) in enumerate(zip(x.shape, indices.shape, strict=True)):
                 if d != along and not always_ge(extent, taken):
                     raise call.error(
@@ -211,7 +211,7 @@ def _nd_infer(call: OpCall) -> Type:
                 f"batch axis {d} differs between {type_text(x)} and {type_text(indices)}"
             )
     picked = indices.shape[batch:-1]
-    _require_elements(call, x, range(batch, batch + length), (*lead, *picked))
+    require_elements(call, x, range(batch, batch + length), (*lead, *picked))
     return TensorType((*lead, *picked, *x.shape[batch + length :]), x.dtype)
 
 

@@ -21,7 +21,7 @@ from unity.op.reduction.reduce import known
 from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from unity.op.sampling import Sampler, sample
 
-from .gather import clamped, in_range, safe_read
+from .gather import clamped, in_range, require_elements, safe_read
 
 if TYPE_CHECKING:
     from unity.op.emitter import Emitter
@@ -62,6 +62,7 @@ def _read_infer(call: OpCall) -> Type:
     if isinstance(shape, int) or not isinstance(x.shape, tuple):
         rank = shape if isinstance(shape, int) else len(shape)
         return TensorType(rank + x.ndim - len(indices), x.dtype)
+    require_elements(call, x, range(len(indices)), shape)
     return TensorType((*shape, *x.shape[len(indices) :]), x.dtype)
 
 
@@ -87,6 +88,9 @@ def _parts(args: Sequence[RefArg]) -> tuple[Array, tuple[Array, ...]]:
 
 def _read_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, indices = _parts(args)
+    if 0 in x.shape[: len(indices)]:
+        joined = np.broadcast_shapes(*(a.shape for a in indices))
+        return np.zeros((*joined, *x.shape[len(indices) :]), x.dtype)
     return np.asarray(x[tuple(clamped(a, x.shape[d]) for d, a in enumerate(indices))])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -70,7 +71,7 @@ def _shuffle_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
 def _shuffle_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, r = _array(args), int_attr(attrs, "upscale_factor")
     *head, c, h, w = x.shape
-    parts = x.reshape(-1, c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
+    parts = x.reshape(math.prod(head), c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
     return parts.reshape(*head, c // (r * r), h * r, w * r)
 
 
@@ -105,7 +106,7 @@ def _unshuffle_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
 def _unshuffle_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, r = _array(args), int_attr(attrs, "downscale_factor")
     *head, c, h, w = x.shape
-    parts = x.reshape(-1, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
+    parts = x.reshape(math.prod(head), c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
     return parts.reshape(*head, c * r * r, h // r, w // r)
 
 

@@ -141,7 +141,7 @@ def _reverse_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     along, batch = int_attr(attrs, "seq_axis") % x.ndim, int_attr(attrs, "batch_axis") % x.ndim
     rows = np.moveaxis(x, (batch, along), (0, 1)).copy()
     for k, length in enumerate(lengths.astype(np.int64)):
-        end = min(int(length), rows.shape[1])
+        end = max(0, min(int(length), rows.shape[1]))
         rows[k, :end] = rows[k, :end][::-1]
     return np.ascontiguousarray(np.moveaxis(rows, (0, 1), (batch, along)))
 
@@ -179,7 +179,8 @@ OPS: tuple[OpDef, ...] = (
         _reverse_reference,
         """The first ``seq_lengths[b]`` elements along `seq_axis` in reverse, of each batch b.
 
-        A length above the extent is the extent (R.reverse_sequence, ONNX ReverseSequence).
+        A length above the extent is the extent, one below 0 is 0 (R.reverse_sequence, ONNX
+        ReverseSequence).
         """,
         compute=_reverse_compute,
         pattern="injective",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,10 @@ def _infer_float(call: OpCall) -> Type:
 
 
 def _expand_std(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
-    variance = e.op("variance", args[0], axis=attrs["axis"], keepdims=attrs["keepdims"])
-    return e.op("sqrt", variance)
+    (x,) = args
+    wide = e.widened(x)
+    variance = e.op("variance", wide, axis=attrs["axis"], keepdims=attrs["keepdims"])
+    return e.cast(e.op("sqrt", variance), e.dtype_of(x))
 
 
 def _refer_std(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -54,14 +57,13 @@ def _refer_std(args: Sequence[RefArg], attrs: Attrs) -> Array:
 
 
 def _expand_logsumexp(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
-    (x,) = args
-    rank = len(e.shape_of(x))
-    over = axes_attr(attrs, "axis", rank)
+    kind, x = e.dtype_of(args[0]), e.widened(args[0])
+    over = axes_attr(attrs, "axis", e.rank_of(x))
     largest = e.op("max", x, axis=over, keepdims=True)
     # Where all are infinite, nothing is subtracted: their difference would be no number.
     shift = e.op("where", e.op("isfinite", largest), largest, e.number(0, x))
     total = e.op("sum", e.op("exp", e.op("subtract", x, shift)), axis=over, keepdims=True)
-    found = e.op("add", e.op("log", total), shift)
+    found = e.cast(e.op("add", e.op("log", total), shift), kind)
     return found if attrs["keepdims"] is True else e.op("squeeze", found, axis=over)
 
 
@@ -70,7 +72,8 @@ def _refer_logsumexp(args: Sequence[RefArg], attrs: Attrs) -> Array:
     over, keepdims = axes_attr(attrs, "axis", x.ndim), flag_attr(attrs, "keepdims")
     if not over:
         return x
-    top = np.max(real(x), axis=over, keepdims=True)
+    top = np.max(real(x), axis=over, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(all="ignore"):
         total = np.log(np.sum(np.exp(real(x) - top), axis=over, keepdims=True)) + top
     return rounded(total if keepdims else np.squeeze(total, over), x)
@@ -98,6 +101,11 @@ def _infer_median(call: OpCall) -> Type:
     if isinstance(axis, tuple) and len(axis) == 1:
         raise call.error("'axis' must be an int, or several axes", f"write axis={axis[0]}")
     values = infer_reduced(call, x, x.dtype)
+    if isinstance(x.shape, tuple):
+        over = axes_attr(call.attrs, "axis", len(x.shape))
+        empty = {k for k, n in enumerate(x.shape) if equal(n, 0)}
+        if empty and empty <= set(over):
+            raise call.error(f"{type_text(x)} is empty over axis {axis}: it has no middle element")
     if not isinstance(axis, int):
         return values
     return TupleType((values, infer_reduced(call, x, INT64)))
@@ -120,7 +128,14 @@ def _expand_median(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type)
         along, count = over[0], dims[over[0]]
         order = e.op("argsort", x, axis=along, dtype=INT64)
     middle = e.op("dims", floordiv(as_dim(count) - 1, 2), dtype=INT64)
-    place = e.op("expand_dims", e.op("take", order, middle, axis=along), along)
+    if e.dtype_of(x).is_float:
+        # NaNs are last in order: the first of them is as many before the end as there are.
+        nans = e.op("sum", e.cast(e.op("isnan", x), INT64), axis=along, keepdims=True)
+        first = e.op("subtract", e.op("dims", count, dtype=INT64), nans)
+        at = e.op("where", e.op("greater", nans, e.number(0, nans)), first, middle)
+        place = e.op("gather_elements", order, at, axis=along)
+    else:
+        place = e.op("expand_dims", e.op("take", order, middle, axis=along), along)
     value = e.op("gather_elements", x, place, axis=along)
     found = [e.op("reshape", v, s) for v, s in zip((value, place), shapes, strict=False)]
     return Tuple(tuple(found)) if isinstance(result, TupleType) else found[0]
@@ -130,10 +145,16 @@ def _refer_median(args: Sequence[RefArg], attrs: Attrs) -> RefArg:
     x = _array(args)
     over, axis = axes_attr(attrs, "axis", x.ndim), attrs["axis"]
     shape = [n for k, n in enumerate(x.shape) if k not in over]
-    rows = np.moveaxis(x, over, range(x.ndim - len(over), x.ndim)).reshape(*shape, -1)
-    order = np.argsort(rows, axis=-1, kind="stable")
-    place = order[..., (rows.shape[-1] - 1) // 2]
-    value = np.take_along_axis(rows, place[..., None], -1)[..., 0]
+    count = math.prod(x.shape[k] for k in over)
+    rows = np.moveaxis(x, over, range(x.ndim - len(over), x.ndim)).reshape(*shape, count)
+    if count:
+        order = np.argsort(rows, axis=-1, kind="stable")
+        nans = np.sum(rows != rows, axis=-1, keepdims=True)
+        at = np.where(nans > 0, count - nans, (count - 1) // 2)
+        place = np.take_along_axis(order, at, -1)[..., 0]
+        value = np.take_along_axis(rows, place[..., None], -1)[..., 0]
+    else:
+        place, value = np.zeros(shape, np.int64), np.zeros(shape, x.dtype)
     if flag_attr(attrs, "keepdims"):
         value, place = np.expand_dims(value, over), np.expand_dims(place, over)
     if isinstance(axis, int):
@@ -157,6 +178,8 @@ def _median_samples(seed: int) -> Sequence[Sample]:
 
 
 def _collapsed(call: OpCall, x: TensorType, wanted: Shape | int | None) -> Type:
+    if x.dtype is not None and not (x.dtype.is_float or x.dtype.is_int):
+        raise call.error(f"'x' must be numbers, got {x.dtype}", "convert with astype")
     if not isinstance(x.shape, tuple) or not isinstance(wanted, tuple):
         rank = len(wanted) if isinstance(wanted, tuple) else wanted
         return TensorType(wanted if isinstance(wanted, tuple) else rank, x.dtype)
@@ -259,6 +282,7 @@ OPS: tuple[OpDef, ...] = (
         _refer_median,
         """The middle element over `axis`, the lower one of two (R.median, torch.median).
 
+        Where there is a NaN, the first of them. Over an axis empty only at run time it is 0.
         `axis` is an int: ``(values, indices)``, the indices int64 along that axis; or several
         axes, or None for all of them: the values alone.
         """,
