@@ -168,7 +168,7 @@ def main(x: f32[Tensor, n, 4], p: R.Prim("int64"), q: R.Tuple(f32[Tensor, 2], R.
     return (sums[0], sums[1])
 """,
     "effects": """
-@script.function
+@script.function(pure=False)
 def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
     R.print(x, 1, format="{} {}")
     R.assert_op(R.greater(R.sum(x), 0.0), x, format="got {}")

@@ -12,6 +12,7 @@ import pytest
 import unity
 from unity import script
 from unity.interpreter import interpret
+from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.script import R, Tensor, dim, f32, i64, parse, print_module
 from unity.transform import Context
@@ -137,6 +138,42 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 """
     with pytest.raises(unity.UnityError, match=said):
         parse(text)
+
+
+unity.register_function("test.effects.tell", lambda _: np.asarray(1), override=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "does"),
+    [
+        ("print(x)", "it prints"),
+        (
+            "for i in range(R.const(3)):\n        assert R.sum(x) > 0.0\n        x = x + 1.0",
+            "asserts",
+        ),
+        ("R.call_packed('test.effects.tell', x)", "it calls .*, which has effects"),
+    ],
+)
+def test_what_is_declared_pure_has_no_effects(line: str, does: str) -> None:
+    """Else its calls are left out, and what they do with them."""
+    text = """
+@script.function(OPTIONS)
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    LINE
+    return x
+""".replace("LINE", line)
+    for options in ("", "pure=True"):  # a text says what is not pure
+        with pytest.raises(unity.UnityError, match=f"declared pure, but .*{does}"):
+            parse(text.replace("OPTIONS", options))
+    main = parse(text.replace("OPTIONS", "pure=False"))["main"]
+    assert isinstance(main, Function)
+    assert not main.pure
+    with pytest.raises(unity.UnityError, match=r"test_effects\.py:\d+.*it prints"):
+
+        @script.function(pure=True)
+        def shows(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+            print(x)
+            return x
 
 
 def test_a_format_that_does_not_fit() -> None:

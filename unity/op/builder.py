@@ -39,9 +39,10 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.types import FuncType, Type
-from unity.ir.visit import map_expr, type_symbols
+from unity.ir.visit import bodies_of, map_expr, type_symbols
 
 from .call import call_op
+from .effects import ASSERT, EFFECTS, PRINT
 from .infer import infer_type
 from .table import OPS
 
@@ -210,12 +211,23 @@ class GraphBuilder:
             pure: Whether it is pure; by default what its bindings say.
             attrs: Its attributes.
             span: Where it is written.
+
+        Raises:
+            UnityError: It is declared pure and has an effect.
         """
         given = tuple(self.params if params is None else params)
         body = self.body(result)
         found = result_type
         if found is None:
             found = infer_type(body.result, self.signatures)
+        effect = self._effect_in(body) if pure else None
+        if effect is not None:
+            raise UnityError(
+                f"the function is declared pure, but {_doing(effect.callee)}: "
+                "calls of a pure function may be left out",
+                effect.span or span,
+                "declare it pure=False",
+            )
         return Function(given, body, found, self.pure if pure is None else pure, attrs, span)
 
     def _append(self, binding: Binding, flows: bool) -> None:
@@ -233,17 +245,38 @@ class GraphBuilder:
     def _may_flow(self, value: Expr) -> bool:
         """Whether a binding may be in a dataflow block: pure, and no control flow."""
         match value:
-            case Call(Op(name)):
-                pure = OPS[name].pure
-            case Call(callee):
-                kind = infer_type(callee, self.signatures)
-                pure = isinstance(kind, FuncType) and kind.pure
+            case Call():
+                pure = self._is_pure(value)
+                self.pure = self.pure and pure
+                return pure
             case If() | While() | Scan() | Function():
                 return False
             case _:
                 return True
-        self.pure = self.pure and pure
-        return pure
+
+    def _is_pure(self, call: Call) -> bool:
+        if isinstance(call.callee, Op):
+            return OPS[call.callee.name].pure
+        kind = infer_type(call.callee, self.signatures)
+        return isinstance(kind, FuncType) and kind.pure
+
+    def _effect_in(self, body: Body) -> Call | None:
+        """The first call with effects outside that a body runs itself: closures may have some.
+
+        What it does to memory of its own is none.
+        """
+        for block in body.blocks:
+            for binding in block.bindings:
+                value = binding.value
+                if isinstance(value, Call):
+                    op = value.callee.name if isinstance(value.callee, Op) else None
+                    if op in EFFECTS or (op is None and not self._is_pure(value)):
+                        return value
+                for inner in () if isinstance(value, Function) else bodies_of(value):
+                    found = self._effect_in(inner)
+                    if found is not None:
+                        return found
+        return None
 
 
 def identifier(name: str) -> str:
@@ -266,6 +299,19 @@ _RESERVED = frozenset(
     {*keyword.kwlist, *SHORT_NAMES, "R", "T", "dim", "script", "min", "max", "print", "range"}
     | {"Tensor", "Buffer"}
 )
+
+
+def _doing(callee: Expr) -> str:
+    """What a callee with effects does, in a message."""
+    match callee:
+        case Op(name) if name == PRINT:
+            return "it prints"
+        case Op(name) if name == ASSERT:
+            return "it asserts"
+        case Op(name) | FunctionRef(name) | Var(name):
+            return f"it calls {name}, which has effects"
+        case _:
+            return "it calls what has effects"
 
 
 def _hint(value: Expr) -> str:

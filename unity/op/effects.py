@@ -12,6 +12,7 @@ from .attribute import TEXT
 from .registry import OpCall, OpDef, Param, attr
 
 PRINT, ASSERT = "print", "assert_op"
+EFFECTS = frozenset({PRINT, ASSERT})
 _PRINT_DOC = """\
 Prints values when the program comes to it: ``format.format(*values)``, or without a format all of
 them with spaces between, as Python's print does. In programs it takes them one by one,
