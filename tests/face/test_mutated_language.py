@@ -65,7 +65,8 @@ ANNOTATIONS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.rotated(1 / 4)
+@pytest.mark.long("every call of a program is changed in many ways")
+@pytest.mark.rotated(1)
 def test_what_is_not_taken_is_refused(name: str) -> None:
     text = PROGRAMS[name]
     before = parse(text, names=HOSTS)

@@ -65,7 +65,7 @@ def fits(param: Param, literal: str) -> bool:
 
 
 @pytest.mark.parametrize("name", CALLED)
-@pytest.mark.rotated(1 / 2)
+@pytest.mark.rotated(1)
 def test_an_operator(name: str) -> None:
     row = OPS[name]
     wrong: list[str] = []

@@ -87,7 +87,8 @@ def takes(mutation: Mutation, param: str) -> bool:
 
 
 @pytest.mark.parametrize("name", TVM_PROGRAMS)
-@pytest.mark.rotated(1 / 4)
+@pytest.mark.long("every call of a program is changed in many ways")
+@pytest.mark.rotated(1)
 def test_what_is_not_taken_is_refused(name: str) -> None:
     text = TVM_PROGRAMS[name]
     before = tvmscript.parse(text)
@@ -109,7 +110,7 @@ READ = sorted((NAMED & {*OPS}) - {*NOT_READ})
 
 
 @pytest.mark.parametrize("name", READ)
-@pytest.mark.rotated(1 / 2)
+@pytest.mark.rotated(1)
 def test_an_operator(name: str) -> None:
     """Each parameter of TVM's, those left out as well; a value that means the default may stand."""
     text, _ = program(name, call_of(name))

@@ -18,6 +18,7 @@ def script(text: str) -> Script:
     return Script("head", "here", "prim", text, counts=True, device=None)
 
 
+@pytest.mark.long("reads every 25th of the sources")
 def test_a_sample_is_read_as_before() -> None:
     given = scripts()
     if given is None:
