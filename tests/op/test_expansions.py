@@ -97,6 +97,12 @@ EDGES = {
         "nn.pixel_unshuffle", [np.zeros((1, 3, 0, 2), np.float32)], np.zeros((1, 12, 0, 1)),
         {"downscale_factor": 2},
     ),
+    "rows that are none": Case(
+        "multinomial_from_uniform",
+        [np.array([[0.2, 0.8], [0.6, 0.4]], np.float32), np.full((3, 1), 0.5, np.float32),
+         np.array([[7], [-2], [-9]])],
+        [[0], [1], [1]],
+    ),
     "std in float16": Case("std", [np.array([0, 600], HALF)], 300),
     "logsumexp in float16": Case("logsumexp", [np.zeros(70000, HALF)], 11.156),
     "nll_loss in float16": Case(
@@ -128,6 +134,9 @@ def test_only_the_rank_need_be_known(what: str) -> None:
 def test_what_is_missing_is_said() -> None:
     with pytest.raises(UnityError, match=r"median: an input of unknown sizes \(R\.match_cast"):
         unity.compile(built(EDGES["a median with NaN"], sizes=False))
+    like = Case("collapse_sum_like", [ROWS, ROWS[:1]])
+    with pytest.raises(UnityError, match=r"a shape of unknown sizes \(R\.match_cast"):
+        unity.compile(built(like, sizes=False))
 
 
 EMPTY = np.zeros((0, 3), np.float32)

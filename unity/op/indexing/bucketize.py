@@ -20,6 +20,8 @@ from unity.op.reduction.reduce import known
 from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, dtype_attr
 from unity.op.sampling import Sampler, sample
 
+from .gather import clamped
+
 if TYPE_CHECKING:
     from unity.op.emitter import Emitter
 
@@ -117,7 +119,7 @@ def _draw_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -
 
 def _draw_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     prob, uniform, rows = _arrays(args)
-    sums = np.cumsum(real(prob), axis=1).astype(prob.dtype)[rows[:, 0].astype(np.int64)]
+    sums = np.cumsum(real(prob), axis=1).astype(prob.dtype)[clamped(rows[:, 0], len(prob))]
     passed = np.less_equal(sums, uniform.astype(prob.dtype))
     count = np.sum(passed, axis=1, keepdims=True)
     return np.asarray(np.minimum(count, prob.shape[1] - 1)).astype(dtype_attr(attrs).numpy)
@@ -156,7 +158,7 @@ OPS: tuple[OpDef, ...] = (
         """Classes drawn by uniform numbers: the first whose summed probability is above each.
 
         Of `prob` ``(batch, classes)``, `uniform_sample` ``(n, 1)`` in [0, 1) and the row of
-        `prob` for each, `sample_indices` ``(n, 1)``; gives ``(n, 1)``
+        `prob` for each, `sample_indices` ``(n, 1)`` as in `R.take`; gives ``(n, 1)``
         (R.multinomial_from_uniform).
         """,
         expand=_draw_expand,

@@ -206,7 +206,8 @@ def _expand_collapse(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Typ
     x = args[0]
     assert isinstance(result, TensorType)
     if not isinstance(result.shape, tuple):
-        raise e.gap("a shape of unknown rank")
+        what = "rank" if result.shape is None else "sizes (R.match_cast names them)"
+        raise e.gap(f"a shape of unknown {what}")
     dims, wanted = e.shape_of(x), result.shape
     outer = len(dims) - len(wanted)
     over = [k for k in range(len(dims)) if k < outer]
