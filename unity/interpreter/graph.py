@@ -21,6 +21,7 @@ from unity.interpreter.values import (
     Closure,
     External,
     Value,
+    as_given,
     as_value,
     bind,
     bind_all,
@@ -62,7 +63,7 @@ from unity.ir.module import ExternFunc, IRModule
 from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import ObjectType, TensorType, TupleType, Type
+from unity.ir.types import TensorType, TupleType, Type
 from unity.op.effects import ASSERT, PRINT
 from unity.op.registry import RefArg
 from unity.op.table import OPS
@@ -112,8 +113,9 @@ class Interpreter:
         if not isinstance(function, Function):
             raise UnityError(f"{name} is no graph function", hint="run_prim_func runs a prim func")
         given_away = set(aliases_of(function).values())
-        anything = {i for i, q in enumerate(function.params) if isinstance(q.type, ObjectType)}
-        given = [from_host(a) if i in anything else as_value(a) for i, a in enumerate(args)]
+        if len(args) != len(function.params):
+            raise UnityError(f"{name} takes {len(function.params)} arguments, got {len(args)}")
+        given = [as_given(q.type, a) for q, a in zip(function.params, args, strict=True)]
         values = [_own(v) if i in given_away else _protected(v) for i, v in enumerate(given)]
         return self._apply(Closure(name, function, {}, Sizes()), values, None)
 

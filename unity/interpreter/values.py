@@ -15,7 +15,7 @@ import numpy as np
 from unity.errors import Span, UnityError
 from unity.interpreter.sizes import Sizes, prim_of
 from unity.ir.dims import Dim
-from unity.ir.dtype import Array
+from unity.ir.dtype import Array, scalar_fault
 from unity.ir.graph import Function, Var
 from unity.ir.module import ExternFunc
 from unity.ir.prim_expr import PrimExpr
@@ -98,9 +98,10 @@ def _collect(type_: Type, value: Value, where: str, span: Span | None, pending: 
                 raise UnityError(f"{where} should be a shape, got {kind_of(value)}", span)
             _dims(dims, tuple(d for d in value if isinstance(d, int)), where, span, pending)
         case PrimType(dtype, known):
-            if not isinstance(value, int | float):
-                raise UnityError(f"{where} should be a {dtype}, got {kind_of(value)}", span)
-            if known is not None:
+            fault = scalar_fault(dtype, value)
+            if fault is not None:
+                raise UnityError(f"{where}: {fault}", span)
+            if known is not None and isinstance(value, int | float):
                 pending.append((prim_of(known), int(value), where))
         case TupleType(fields):
             if not isinstance(value, tuple) or len(value) != len(fields):
@@ -177,6 +178,19 @@ def as_value(raw: object) -> Value:
             return raw
         case _:
             raise UnityError(f"expected an array, a number or a tuple, got {type(raw).__name__}")
+
+
+def as_given(type_: Type, raw: object) -> Value:
+    """What a caller gave for a parameter; numpy's numbers are scalars where it takes one."""
+    match type_, raw:
+        case ObjectType(), _:
+            return from_host(raw)
+        case PrimType(), np.generic():
+            return as_value(raw.item())
+        case TupleType(fields), tuple() | list() if len(raw) == len(fields):
+            return tuple(as_given(t, v) for t, v in zip(fields, raw, strict=True))
+        case _:
+            return as_value(raw)
 
 
 def from_host(raw: object) -> Value:

@@ -5,6 +5,7 @@ Imports numpy and ml_dtypes alone, so that the runtime can stand on this file wi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
@@ -185,3 +186,41 @@ FLOAT64 = DType("float64")
 HANDLE = DType("handle")
 RTOL = {"bfloat16": 5e-2, "float16": 1e-2, "float32": 1e-4, "float64": 1e-9}
 """How far results may differ that were rounded in another order, relative to the largest number."""
+
+
+def scalar_fault(kind: DType, value: object) -> str | None:
+    """Why a Python or numpy number can't be a scalar of a dtype, as the end of a message.
+
+    >>> scalar_fault(dtype("uint8"), -3)
+    'expected a number of dtype uint8 (0 to 255), got -3'
+    >>> scalar_fault(dtype("float32"), 1), scalar_fault(dtype("bool"), 1)
+    (None, 'expected a number of dtype bool, got 1')
+    """
+    number: object = value.item() if isinstance(value, np.generic) else value
+    of = f"expected a number of dtype {kind}"
+    if kind.kind == "bool" and isinstance(number, bool):
+        return None
+    if kind.kind == "bool" or isinstance(number, bool) or not isinstance(number, int | float):
+        plain = isinstance(value, bool | int | float)
+        return f"{of}, got {value!r}" if plain else f"{of}, got a {type(value).__name__}"
+    if kind.is_int:
+        if isinstance(number, float):
+            return f"{of}, got {number!r}"
+        low = -(1 << kind.bits - 1) if kind.kind == "int" else 0
+        high = low + (1 << kind.bits) - 1
+        return None if low <= number <= high else f"{of} ({low} to {high}), got {number}"
+    if _is_near(kind, number):
+        return None
+    most = f" (up to {float(np.finfo(kind.name).max):.8g})" if kind.kind == "float" else ""
+    return f"{of}{most}, got {number!r}, which becomes infinite"
+
+
+def _is_near(kind: DType, number: float) -> bool:
+    """Whether a number is finite in a dtype of floats, or was not before."""
+    try:
+        given = float(number)
+    except OverflowError:  # of an int
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        held = float(np.asarray(given).astype(kind.numpy).astype(np.float64))
+    return math.isfinite(held) or not math.isfinite(given)

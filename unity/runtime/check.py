@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dtype import Array, dtype
+from unity.ir.dtype import Array, dtype, scalar_fault
 from unity.runtime.program import (
     ObjectSpec,
     ScalarSpec,
@@ -172,13 +172,9 @@ def _shape_value(value: Value, where: str) -> tuple[int, ...]:
 
 
 def _check_scalar(value: Value, name: str, where: str) -> None:
-    wanted: tuple[type, ...] = (int, np.integer)
-    if name == "bool":
-        wanted = (bool, np.bool_)
-    elif dtype(name).is_float:
-        wanted = (int, float, np.number)
-    if not isinstance(value, wanted) or (name != "bool" and isinstance(value, bool)):
-        raise UnityError(f"{where}: expected a number of dtype {name}, got {_kind(value)}")
+    fault = scalar_fault(dtype(name), value)
+    if fault is not None:
+        raise UnityError(f"{where}: {fault}")
 
 
 def _kind(value: Value) -> str:
