@@ -40,6 +40,7 @@ from .graph_loops import NOTHING_LIVE, Follow, GraphLoops, Leaving, LocalBody
 from .scope import MISSING
 
 _MOST_WAYS = 256
+_DEEPEST = 60
 
 
 @dataclass(slots=True)
@@ -71,6 +72,8 @@ class GraphRepeats(GraphLoops):
     """Parses loops of statements and what leaves them."""
 
     _ways = 0
+    _depth = 0
+    """How many ways lie around what is parsed."""
 
     def leave(self, node: ast.Return | ast.Break | ast.Continue) -> Expr | None:
         """What a statement gives that leaves a suite.
@@ -110,9 +113,18 @@ class GraphRepeats(GraphLoops):
                 f"there are more than {_MOST_WAYS} ways to what stands behind this",
                 "leave by fewer branches: assign a flag, and test it once",
             )
+        if self._depth == _DEEPEST:
+            raise self.source.error(
+                node,
+                f"more than {_DEEPEST} branches with a way out lie in each other here",
+                "a loop that is written out has one for each item: give it fewer, or count by "
+                "range with a size, for i in range(R.const(100))",
+            )
         outer = self._inside(self._child())
         self.scope.push()
+        self._depth += 1
         result = self.suite(nodes, live, follow=follow)
+        self._depth -= 1
         if result is None:
             raise self.source.error(
                 node,

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from unity.ir.graph import (
     Body,
     Constant,
@@ -51,6 +53,7 @@ class GraphStatements(GraphRepeats):
     def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
         super().__init__(source, scope, around)
         self._declared: dict[str, Type] = {}  # of what the branch being parsed gives
+        self._outermost = self.builder  # of the function's own body
 
     def suite(
         self,
@@ -147,16 +150,21 @@ class GraphStatements(GraphRepeats):
         return None
 
     def _assert(self, node: ast.Assert) -> None:
-        """``assert condition, "text"``: what is known now needs no check when it runs."""
+        """``assert condition, "text"``: what is known now needs no check when it runs.
+
+        What never holds is refused, but in a branch or a loop, which may not be run.
+        """
         test = self.value(node.test)
         text, values = self.message([] if node.msg is None else [node.msg])
         if node.msg is None:
             text = f"{ast.unparse(node.test)}".replace("{", "{{").replace("}", "}}")
         if isinstance(test, bool):
-            if not test:
+            if test:
+                return
+            if self.builder is self._outermost:
                 raise self.source.error(node.test, f"the assertion {text!r} never holds")
-            return
-        condition = self.builder.atom(self.graph(node.test, test))
+        whole = Constant(np.asarray(test)) if isinstance(test, bool) else test
+        condition = self.builder.atom(self.graph(node.test, whole))
         made = self.effect(node, ASSERT, (condition, values), text)
         self.builder.emit(made, None, self.source.span(node))
 
@@ -284,9 +292,10 @@ class GraphStatements(GraphRepeats):
         """Parse the body of a function whose parameters are in scope."""
         declared = None if node.returns is None else self.annotation(node.returns)
         around, self.leaving, outer = self.leaving, None, self.symbols
+        whole, self._outermost = self._outermost, self.builder
         self.symbols = outer.union(*(type_symbols(p.type) for p in self.builder.params))
         result = self.suite(node.body, NOTHING_LIVE)
-        self.leaving, self.symbols = around, outer
+        self.leaving, self.symbols, self._outermost = around, outer, whole
         if result is None:
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"

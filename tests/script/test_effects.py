@@ -176,6 +176,21 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
             return x
 
 
+def test_what_never_holds_in_a_branch() -> None:
+    """It may not be run: it is checked there, when it is."""
+
+    @script.function
+    def small(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        if R.sum(x) > 10.0:
+            assert False, f"too large: {n}"  # noqa: B011, PT015
+        return x * 2.0
+
+    for run in runs(small.module(), "small"):
+        np.testing.assert_array_equal(np.asarray(run(X)), X * 2)
+        with pytest.raises(unity.UnityError, match="failed: too large: 4"):
+            run(X * 9)
+
+
 def test_a_format_that_does_not_fit() -> None:
     @script.function
     def shows(x: f32[Tensor, n]) -> f32[Tensor, n]:

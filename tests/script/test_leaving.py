@@ -208,6 +208,11 @@ def test_random_programs_do_as_python(seed: int) -> None:
              '        return R.text("small")', 'return R.text("none")'],
             "a loop can't return R.Object",
         ),
+        (
+            [f"for i in {tuple(range(110))}:", "    x = x + 1.0", "    if R.sum(x) > 0.0:",
+             "        break", "return x"],
+            "more than 60 branches with a way out",
+        ),
     ],
 )  # fmt: skip
 def test_mistakes(lines: list[str], said: str) -> None:
