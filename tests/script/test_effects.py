@@ -191,6 +191,14 @@ def test_what_never_holds_in_a_branch() -> None:
             run(X * 9)
 
 
+def test_a_builder_prints_values_one_by_one() -> None:
+    """A tuple in a variable would be read back as the only value."""
+    builder = unity.GraphBuilder()
+    pair = builder.param("pair", R.Tuple(f32[Tensor, 4], f32[Tensor, 4]))
+    with pytest.raises(unity.UnityError, match="print takes its values one by one"):
+        builder.op("print", pair, format="{} {}")
+
+
 def test_a_format_that_does_not_fit() -> None:
     @script.function
     def shows(x: f32[Tensor, n]) -> f32[Tensor, n]:

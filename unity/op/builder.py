@@ -153,6 +153,18 @@ class GraphBuilder:
         if isinstance(expr, Var) and name is None:
             return expr
         value = map_expr(expr, self.atom)
+        if (
+            isinstance(value, Call)
+            and isinstance(value.callee, Op)
+            and value.callee.name in EFFECTS
+        ):
+            told = value.args[-1]
+            if not isinstance(told, Tuple):  # printed, its fields would be another tuple's
+                raise UnityError(
+                    f"{value.callee.name} takes its values one by one, got a variable",
+                    span or expr.span,
+                    "give a Tuple of them, whose fields are TupleGet(t, 0) ...",
+                )
         if kind is None:
             kind = infer_type(value, self.signatures, self.fresh)
         where = span or expr.span
