@@ -43,7 +43,13 @@ from .tvmscript_sources import Fate, Outcome, Script, outcomes, scripts
 RESULTS = Path(__file__).with_suffix(".json")
 LIMIT = 90.0
 """Seconds for a source, of either side."""
-EXPLAINED: Mapping[str, str] = {}
+_UNSORTED = "its boundaries are drawn and so not sorted, where bucketize promises nothing"
+EXPLAINED: Mapping[str, str] = {
+    "relax/test_frontend_from_exported_program.py:7396 Expected": _UNSORTED,
+    "relax/test_frontend_from_fx.py:6043 Expected": _UNSORTED,
+    "relax/test_codegen_cutlass.py:2095 Module": "its result is declared with 8 columns, has 16, "
+    "at which TVM does not look",
+}
 """By place: why a source's numbers are not the same."""
 SIZE = 3
 """What a size is that the program leaves open; the next one is one more, up to `LARGEST`."""
@@ -208,6 +214,8 @@ def by_unity(folder: str, script: Script) -> Outcome:
         try:
             found = flat(run(inputs_of(function, seed_of(script))))
         except Exception as error:  # each is to be explained
+            if "unity.register_function('vm." in str(error):
+                return Outcome("refused", f"calls TVM's own runtime: {_reason(error)}")
             return Outcome("raw", f"{who}: {type(error).__name__}: {_reason(error)}")
         differs = difference(found, wanted)
         if differs is not None:
