@@ -28,7 +28,7 @@ def bind_text(index: int, layout: Layout, messages: Messages) -> str:
         tensor = binder.t.load("ptr", "%inputs", k, "ptr")
         if isinstance(spec, p.TensorSpec):
             binder.tensor_input(k, tensor, spec, f"input {param.name}")
-        else:
+        elif isinstance(spec, p.ShapeSpec):
             binder.shape_input(k, tensor, spec.dims or (), f"input {param.name}")
     binder.finish()
     params = "ptr %inputs, ptr %slots, ptr %data"

@@ -91,6 +91,9 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
         if layout.late_outputs:
             gaps.append(f"{code.name} has results whose sizes depend on data")
             continue
+        if any(isinstance(q.spec, p.TupleSpec | p.ScalarSpec) for q in code.params):
+            gaps.append(f"{code.name} takes a tuple or a scalar, C gives tensors and shapes")
+            continue
         gaps += [f"{code.name}: {gap}" for gap in _gaps(layout)]
         found[index] = layout
     gaps += [

@@ -242,8 +242,9 @@ class FunctionBuilder:
                 self.emit(p.MakeShape(dst, self.scope.sizes(dims)), label)
                 return dst
             case PrimValue(value, kind):
-                dst = self.register(p.ScalarSpec(kind.name))
                 number = value if isinstance(value, float | bool) else self.scope.size(value)
+                known = None if isinstance(number, float | bool) or not kind.is_int else number
+                dst = self.register(p.ScalarSpec(kind.name, known))
                 self.emit(p.MakeScalar(dst, number, kind.name), label)
                 return dst
             case Literal(value):

@@ -8,6 +8,8 @@ handles or refuses it, unless it is tensors that can be viewed as arrays (`excha
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count
 from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
@@ -19,6 +21,8 @@ from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot
 
 RELEASE_BYTES = 1 << 14  # less memory than this is not worth 35 ns for releasing the GIL
+# The float32 numbers farthest from zero, as LLVM writes doubles.
+LARGEST_SINGLE, LEAST_SINGLE = "0x47EFFFFFE0000000", "0xC7EFFFFFE0000000"
 ARENA_HEADER = 64  # an arena starts with: the next free one, its size
 
 
@@ -86,16 +90,22 @@ class _Entry:
             t.do(f"%late = alloca [{late.words(layout)} x i64]")
         if layout.late_outputs:
             t.do("%outcome = alloca i64")
-        right = t.let(f"icmp eq i64 %count, {len(layout.inputs)}")
+        t.do(f"%scalars = alloca [{len(layout.inputs) + 1} x i64]")
+        right = t.let(f"icmp eq i64 %count, {len(layout.code.params)}")
         unnamed = t.let("icmp eq ptr %names, null")
         self.go_on_if(t.let(f"and i1 {right}, {unnamed}"), "slow")
         later: list[tuple[Size, str]] = []
         bound: set[int] = set()
         for k, spec in enumerate(layout.inputs):
-            if isinstance(spec, p.TensorSpec):
-                self.argument(k, spec, bound, later)
-            else:
-                self.shape_argument(k, spec, bound, later)
+            match spec:
+                case p.TensorSpec():
+                    self.argument(k, spec, bound, later)
+                case p.ShapeSpec():
+                    self.shape_argument(k, spec, bound, later)
+                case p.ScalarSpec():
+                    self.scalar_argument(k, spec, bound, later)
+                case _:
+                    assert_never(spec)
         for size, actual in later:
             self.go_on_if(t.let(f"icmp eq i64 {t.size(size)}, {actual}"), "slow")
         self.apart()
@@ -112,12 +122,54 @@ class _Entry:
                 sizes = [t.size(byte_count(tensors[x])) for x in (k, other)]
                 self.go_on_if(disjoint(t, ends[0], sizes[0], ends[1], sizes[1]), "slow")
 
+    def given(self, k: int) -> str:
+        """The object that is input k: an argument, or a field of one that is a tuple."""
+        t, (first, *fields) = self.t, self.layout.paths[k]
+        found, spec = t.load("ptr", "%args", first, "ptr"), self.layout.code.params[first].spec
+        for field in fields:
+            assert isinstance(spec, p.TupleSpec)
+            kind = t.load("ptr", found, n.OBJECT_TYPE)
+            self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('tuple')}"), "slow")
+            count = t.let(f"call i64 {self.api('PyTuple_Size')}(ptr {found})")
+            self.go_on_if(t.let(f"icmp eq i64 {count}, {len(spec.fields)}"), "slow")
+            found = t.let(f"call ptr {self.api('PyTuple_GetItem')}(ptr {found}, i64 {field})")
+            spec = spec.fields[field]
+        return found
+
+    def scalar_argument(
+        self, k: int, spec: p.ScalarSpec, bound: set[int], later: list[tuple[Size, str]]
+    ) -> None:
+        """Check one argument that is a number: an int, a float or a bool of Python."""
+        t, given = self.t, self.given(k)
+        kind = t.load("ptr", given, n.OBJECT_TYPE)
+        if spec.dtype == "bool":
+            false, true = (t.let(f"icmp eq ptr {given}, {self.api(v)}") for v in ("False", "True"))
+            self.go_on_if(t.let(f"or i1 {false}, {true}"), "slow")
+            t.store("i64", t.let(f"zext i1 {true} to i64"), "%scalars", k)
+        elif spec.dtype == "int64":
+            self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('int')}"), "slow")
+            convert = self.api("PyLong_AsLongLongAndOverflow")
+            actual = t.let(f"call i64 {convert}(ptr {given}, ptr %poll)")
+            self.go_on_if(t.let(f"icmp eq i32 {t.load('i32', '%poll', 0)}, 0"), "slow")
+            t.store("i64", actual, "%scalars", k)
+            if spec.value is not None:
+                self.go_on_if(t.let(f"icmp sge i64 {actual}, 0"), "slow")
+                self.size(spec.value, actual, bound, later)
+        else:
+            self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('float')}"), "slow")
+            actual = t.let(f"call double {self.api('PyFloat_AsDouble')}(ptr {given})")
+            if spec.dtype == "float32":  # what is beyond it is for `self` to refuse
+                for test, most in (("ule", LARGEST_SINGLE), ("uge", LEAST_SINGLE)):
+                    self.go_on_if(t.let(f"fcmp {test} double {actual}, {most}"), "slow")
+            t.store("double", actual, "%scalars", k)
+        t.store("ptr", t.at("%scalars", k, "i64"), "%inputs", k)
+
     def argument(
         self, k: int, spec: p.TensorSpec, bound: set[int], later: list[tuple[Size, str]]
     ) -> None:
         """Check one argument: type, dtype, layout, rank, sizes."""
         t, layout, shape = self.t, self.layout, spec.shape or ()
-        array = t.load("ptr", "%args", k, "ptr")
+        array = self.given(k)
         kind = t.load("ptr", array, n.OBJECT_TYPE)
         self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('ndarray')}"), "slow")
         assert spec.dtype is not None
@@ -139,7 +191,7 @@ class _Entry:
     ) -> None:
         """Check one argument that is a tuple of sizes."""
         t, dims = self.t, spec.dims or ()
-        given = t.load("ptr", "%args", k, "ptr")
+        given = self.given(k)
         kind = t.load("ptr", given, n.OBJECT_TYPE)
         self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('tuple')}"), "slow")
         count = t.let(f"call i64 {self.api('PyTuple_Size')}(ptr {given})")
@@ -311,7 +363,7 @@ class _Entry:
             return "true"
         total = "%arena_bytes"
         for spec in (*self.layout.inputs, *self.layout.outputs):
-            if isinstance(spec, p.ShapeSpec):
+            if not isinstance(spec, p.TensorSpec):
                 continue
             total = t.let(f"add i64 {total}, {t.size(byte_count(spec))}")
         return t.let(f"icmp ugt i64 {total}, {RELEASE_BYTES}")

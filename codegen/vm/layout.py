@@ -1,14 +1,15 @@
 """Where native code keeps the tensors of a function: given outputs, or places in one arena.
 
-Decides also whether a function can be native code at all: it can if all its values are tensors and
-numbers whose sizes follow from the inputs' shapes, and nothing calls back into Python.
+Decides also whether a function can be native code at all: it can if all its values are tensors,
+numbers and tuples of them whose sizes follow from the inputs' shapes, and nothing calls back into
+Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from unity.codegen.vm.specs import spec_sizes
 from unity.codegen.vm.traced import with_dims
@@ -24,6 +25,10 @@ from unity.runtime.sizes import (
     slots_of,
 )
 
+Input: TypeAlias = p.TensorSpec | p.ShapeSpec | p.ScalarSpec
+SCALARS = frozenset({"int64", "float64", "float32", "bool"})
+"""Dtypes of scalars that entries read of Python's numbers."""
+
 
 class NotNativeError(Exception):
     """Why a function stays bytecode."""
@@ -34,7 +39,8 @@ class Layout:
     """The plan of one function.
 
     Attributes:
-        inputs: The parameters' registers in order.
+        inputs: What is given in the end, in order: the parameters, of tuples their fields.
+            `paths` tells where each is (a parameter's index, then fields'), `given` its register.
         outputs: The specs of the results, in order; `results` their registers.
         direct: Registers that are an output's memory, with the output's index.
         lengths: Extents of tensors that might turn out negative, and must not.
@@ -49,7 +55,9 @@ class Layout:
     """
 
     code: p.FunctionCode
-    inputs: tuple[p.TensorSpec | p.ShapeSpec, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    paths: tuple[tuple[int, ...], ...] = ()
+    given: tuple[p.Reg, ...] = ()
     outputs: tuple[p.TensorSpec, ...] = ()
     results: tuple[p.Reg, ...] = ()
     direct: dict[p.Reg, int] = field(default_factory=dict)
@@ -105,7 +113,14 @@ def lay_out(
     code, traced = with_dims(code)
     layout = Layout(code, traced=traced)
     layout.read.update(slot for slots in traced.values() for slot in slots)
-    layout.inputs = tuple(_input(q) for q in code.params)
+    found = [
+        leaf for k, q in enumerate(code.params) for leaf in _leaves(q, q.spec, q.registers, (k,))
+    ]
+    layout.inputs = tuple(spec for spec, _, _ in found)
+    layout.given = tuple(register for _, register, _ in found)
+    layout.paths = tuple(path for _, _, path in found)
+    if code.aliases and any(len(path) > 1 for path in layout.paths):
+        raise NotNativeError("it writes over its inputs, and takes tuples")
     returns = [i for i in code.code if isinstance(i, p.Return)]
     assert len(returns) == 1
     value = returns[0].value
@@ -198,10 +213,21 @@ def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
             return ()
 
 
-def _input(param: p.ParamInfo) -> p.TensorSpec | p.ShapeSpec:
-    if isinstance(param.spec, p.ShapeSpec) and param.spec.dims is not None:
-        return param.spec
-    return _tensor(param.spec, f"input {param.name}")
+def _leaves(
+    param: p.ParamInfo, spec: p.Spec, tree: p.Tree, path: tuple[int, ...]
+) -> Iterator[tuple[Input, p.Reg, tuple[int, ...]]]:
+    """What a parameter is made of: each with its register and where it is."""
+    match spec, tree:
+        case p.TupleSpec(fields), tuple():
+            for k, (field_spec, part) in enumerate(zip(fields, tree, strict=True)):
+                yield from _leaves(param, field_spec, part, (*path, k))
+        case p.ShapeSpec(tuple()), int():
+            yield spec, tree, path
+        case p.ScalarSpec(name), int() if name in SCALARS:
+            yield spec, tree, path
+        case _:
+            assert isinstance(tree, int)
+            yield _tensor(spec, f"input {param.name}"), tree, path
 
 
 def _tensor(spec: p.Spec, what: str) -> p.TensorSpec:

@@ -81,9 +81,12 @@ class Body:
                 declare_frame(t, at, self.layouts[i.function])
             if isinstance(i, p.ReadShape):
                 t.do(f"%shape{at} = alloca [{read_shape(self.code, i.dst) or 1} x i64]")
-        for k, param in enumerate(self.code.params):
-            assert isinstance(param.registers, int)
-            self.set(param.registers, t.load("ptr", "%inputs", k, "ptr"))
+        for k, (register, given) in enumerate(
+            zip(self.layout.given, self.layout.inputs, strict=True)
+        ):
+            place = t.load("ptr", "%inputs", k, "ptr")
+            scalar = isinstance(given, p.ScalarSpec)
+            self.set(register, t.load(_kind(given), place) if scalar else place)
         targets = {
             i.target if isinstance(i, p.Jump) else i.otherwise
             for i in self.code.code

@@ -14,6 +14,7 @@ from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, NotNativeError
 from unity.codegen.vm.native_text import Text
 from unity.ir.aligned import LINE
+from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, SizeOp, Slot, combine
 
@@ -39,6 +40,7 @@ def declare_frame(t: Text, at: int, callee: Layout) -> None:
     dims = sum(len(o.shape or ()) for o in callee.outputs)
     t.do(f"%c{at}.slots = alloca [{callee.slots + 1} x i64]")
     t.do(f"%c{at}.inputs = alloca [{len(callee.inputs) + 1} x ptr]")
+    t.do(f"%c{at}.scalars = alloca [{len(callee.inputs) + 1} x i64]")
     t.do(f"%c{at}.outputs = alloca [{len(callee.outputs) + 1} x ptr]")
     t.do(f"%c{at}.dims = alloca [{dims + 1} x i64]")
     t.do(f"%c{at}.late = alloca [{late.words(callee) + 1} x i64]")
@@ -50,7 +52,7 @@ def frame_bytes(layout: Layout, layouts: Mapping[int, Layout]) -> int:
     for i in layout.code.code:
         if isinstance(i, p.CallFunction):
             callee = layouts[i.function]
-            words += callee.slots + len(callee.inputs) + late.words(callee) + 5
+            words += callee.slots + 2 * len(callee.inputs) + late.words(callee) + 5
             words += sum(1 + len(o.shape or ()) for o in callee.outputs)
     return _FRAME + 8 * words
 
@@ -90,13 +92,21 @@ def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
     t = body.t
     bound: dict[int, Size] = {}
     pairs: list[tuple[Size, Size]] = []
-    for k, (argument, wanted) in enumerate(zip(call.args, callee.inputs, strict=True)):
-        given = body.code.registers[_register(argument)]
-        if isinstance(given, p.TensorSpec) and isinstance(wanted, p.TensorSpec):
-            t.store("ptr", body.get(_register(argument)), f"%c{at}.inputs", k)
-            pairs += zip(wanted.shape or (), given.shape or (), strict=True)
-        elif isinstance(given, p.ShapeSpec) and isinstance(wanted, p.ShapeSpec):
-            pairs += zip(wanted.dims or (), given.dims or (), strict=True)
+    arguments = p.leaves(call.args)
+    for k, (argument, wanted) in enumerate(zip(arguments, callee.inputs, strict=True)):
+        match body.code.registers[argument], wanted:
+            case p.TensorSpec(_, given), p.TensorSpec(_, shape):
+                t.store("ptr", body.get(argument), f"%c{at}.inputs", k)
+                pairs += zip(shape or (), given or (), strict=True)
+            case p.ShapeSpec(given), p.ShapeSpec(shape):
+                pairs += zip(shape or (), given or (), strict=True)
+            case p.ScalarSpec(name, known), p.ScalarSpec(_, expected):
+                kind = "double" if dtype(name).is_float else "i64"
+                t.store(kind, body.get(argument), f"%c{at}.scalars", k)
+                t.store("ptr", t.at(f"%c{at}.scalars", k, "i64"), f"%c{at}.inputs", k)
+                pairs += [(expected, known)] if expected is not None and known is not None else []
+            case _:
+                raise AssertionError("require_callable let it pass")
     for size, actual in pairs:
         if isinstance(size, Slot) and size.index not in bound:
             bound[size.index] = actual
@@ -132,9 +142,21 @@ def _in_caller(size: Size, bound: Mapping[int, Size]) -> Size:
             assert_never(size)
 
 
-def _register(tree: p.Tree) -> p.Reg:
-    assert isinstance(tree, int)
-    return tree
+def _fits(wanted: p.Spec, argument: p.Tree, code: p.FunctionCode) -> bool:
+    """Whether enough is known of an argument to be handed over by native code."""
+    if isinstance(argument, tuple):
+        fields = wanted.fields if isinstance(wanted, p.TupleSpec) else ()
+        pairs = zip(fields, argument, strict=False)
+        return len(fields) == len(argument) and all(_fits(w, a, code) for w, a in pairs)
+    match wanted, code.registers[argument]:
+        case p.TensorSpec(name, tuple(shape)), p.TensorSpec(found, tuple(dims)):
+            return name == found and len(shape) == len(dims)
+        case p.ShapeSpec(tuple(shape)), p.ShapeSpec(tuple(dims)):
+            return len(shape) == len(dims)
+        case p.ScalarSpec(name, expected), p.ScalarSpec(found, known):
+            return name == found and (expected is None or known is not None)
+        case _:
+            return False
 
 
 def require_callable(
@@ -160,14 +182,5 @@ def require_callable(
     if call.function in why_not:
         raise NotNativeError(f"it calls {callee.name}, which is bytecode: {why_not[call.function]}")
     for param, argument in zip(callee.params, call.args, strict=True):
-        given = code.registers[argument] if isinstance(argument, int) else None
-        match param.spec, given:
-            case p.TensorSpec(name, shape), p.TensorSpec(found, dims):
-                fits = name == found and shape is not None and dims is not None
-                fits = fits and len(shape or ()) == len(dims or ())
-            case p.ShapeSpec(shape), p.ShapeSpec(dims):
-                fits = shape is not None and dims is not None and len(shape) == len(dims)
-            case _:
-                fits = False
-        if not fits:
+        if not _fits(param.spec, argument, code):
             raise NotNativeError(f"it gives {callee.name} a {param.name} of unknown dtype or shape")

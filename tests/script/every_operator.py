@@ -56,6 +56,7 @@ def graph(x: f32[Tensor, 4]) -> None:
     R.nn.softmax(x, axes=1)  # wrong
     R.matmul(x)  # wrong
     R.split(x, 2.5)  # wrong
+    R.acme.swish(x, beta=2.0)
 
 def kernel(a: f32[Buffer, 4]) -> None:
     a[0] = T.expp(a[1])  # wrong

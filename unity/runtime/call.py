@@ -12,12 +12,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unity.errors import UnityError
+from unity.ir.dtype import dtype
 from unity.runtime.arrays.accept import Export, accept
 from unity.runtime.arrays.overlap import refuse_overlap
 from unity.runtime.check import Value
 from unity.runtime.failure import take_failure
 from unity.runtime.native import NativeCode
-from unity.runtime.program import FunctionCode, ParamInfo, Spec, TensorSpec, TupleSpec
+from unity.runtime.program import (
+    FunctionCode,
+    ParamInfo,
+    ScalarSpec,
+    Spec,
+    TensorSpec,
+    TupleSpec,
+)
 from unity.runtime.vm import VM
 
 
@@ -38,12 +46,18 @@ class _Conversion:
                 return array
             case TupleSpec(fields):
                 if isinstance(value, Sequence) and len(value) == len(fields):
-                    self.changed = True
+                    self.changed = self.changed or type(value) is not tuple
                     parts = zip(value, fields, strict=True)
                     return tuple(
                         self.value(v, f, f"{where}[{i}]") for i, (v, f) in enumerate(parts)
                     )
                 return value
+            case ScalarSpec(name):
+                number = value.item() if isinstance(value, np.number | np.bool_) else value
+                if dtype(name).is_float and type(number) is int:
+                    number = float(number)
+                self.changed = self.changed or number is not value
+                return number
             case _:
                 return value
 

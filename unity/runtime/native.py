@@ -120,6 +120,7 @@ def api_addresses() -> dict[str, int]:
     """Where the functions and types that entries use lie."""
     c = ctypes.CDLL(None)
     found = {"ndarray": id(np.ndarray), "tuple": id(tuple), "int": id(int), "False": id(False)}
+    found |= {"True": id(True), "float": id(float)}
     found["exchange"] = ctypes.addressof(TABLE)
     found.update({name: _numpy_api(index) for name, index in PYARRAY.items()})
     for name in n.API:

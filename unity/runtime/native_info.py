@@ -10,7 +10,7 @@ API = (
     "PyTuple_SetItem", "PyErr_Clear", "malloc", "free", "tuple", "int", "PyTuple_Size",
     "PyTuple_GetItem", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
     "PyArray_NewFromDescr", "PyArray_SetBaseObject", "lease", "PyObject_VectorcallMethod", "False",
-    "exchange",
+    "exchange", "True", "float", "PyFloat_AsDouble",
 )  # fmt: skip
 """What the entries read from the table `API_TABLE`, in order."""
 API_TABLE = "unity_python"
