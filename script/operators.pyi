@@ -466,6 +466,7 @@ def mean(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = F
 def median(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The middle element over `axis`, the lower one of two (R.median, torch.median).
 
+    Where there is a NaN, the first of them. Over an axis empty only at run time it is 0.
     `axis` is an int: ``(values, indices)``, the indices int64 along that axis; or several
     axes, or None for all of them: the values alone.
     """
@@ -494,7 +495,7 @@ def multinomial_from_uniform(
     """Classes drawn by uniform numbers: the first whose summed probability is above each.
 
     Of `prob` ``(batch, classes)``, `uniform_sample` ``(n, 1)`` in [0, 1) and the row of
-    `prob` for each, `sample_indices` ``(n, 1)``; gives ``(n, 1)``
+    `prob` for each, `sample_indices` ``(n, 1)`` as in `R.take`; gives ``(n, 1)``
     (R.multinomial_from_uniform).
     """
 
@@ -592,7 +593,8 @@ def reverse_sequence(
 ) -> Tensor:
     """The first ``seq_lengths[b]`` elements along `seq_axis` in reverse, of each batch b.
 
-    A length above the extent is the extent (R.reverse_sequence, ONNX ReverseSequence).
+    A length above the extent is the extent, one below 0 is 0 (R.reverse_sequence, ONNX
+    ReverseSequence).
     """
 
 def right_shift(x1: Operand, x2: Operand) -> Tensor:
@@ -1425,8 +1427,9 @@ class nn:
         """The negative log likelihood of targets, ``-weights[t] * predictions[n, t, ...]``.
 
         Predictions ``(n, classes, ...)`` are log-probabilities, targets ``(n, ...)`` are integers;
-        those equal to `ignore_index` count nothing. `reduction` is mean (weighted), sum or none
-        (R.nn.nll_loss, torch's nll_loss, ONNX NegativeLogLikelihoodLoss).
+        those equal to `ignore_index` count nothing, others are taken as in `R.take`. `reduction`
+        is mean (weighted), sum or none (R.nn.nll_loss, torch's nll_loss, ONNX
+        NegativeLogLikelihoodLoss).
         """
 
     @staticmethod

@@ -10,6 +10,7 @@ that is filled first; a name given to a pointer is the pointer itself.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import math
 from collections.abc import Mapping, Sequence
@@ -76,8 +77,9 @@ def _without_offsets(node: ast.FunctionDef) -> None:
     zeros: dict[str, ast.expr] = {}
     for call in given:
         for k in call.keywords:
-            if k.arg == "elem_offset" and isinstance(k.value, ast.Name):
-                zeros[k.value.id] = ast.Constant(0)
+            named = isinstance(k.value, ast.Name) and not hasattr(builtins, k.value.id)
+            if k.arg == "elem_offset" and named:
+                zeros[ast.unparse(k.value)] = ast.Constant(0)
     if zeros:
         node.body = [_Let(zeros).visit(n) for n in node.body]
         for call in given:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dtype import dtype
+from unity.ir.dtype import dtype, scalar_fault
 from unity.runtime.arrays.accept import Export, accept
 from unity.runtime.arrays.overlap import refuse_overlap
 from unity.runtime.check import Value
@@ -55,7 +55,7 @@ class _Conversion:
             case ScalarSpec(name):
                 number = value.item() if isinstance(value, np.number | np.bool_) else value
                 if dtype(name).is_float and type(number) is int:
-                    number = float(number)
+                    number = number if scalar_fault(dtype(name), number) else float(number)
                 self.changed = self.changed or number is not value
                 return number
             case _:

@@ -210,7 +210,7 @@ def test_parameters_are_given_to_the_commands(files: tuple[str, str], tmp_path: 
         result = CliRunner().invoke(app, [command, model, "--params", params, *more])
         assert result.exit_code == 0, result.output
     result = CliRunner().invoke(app, ["bench", model, "--vs", "onnxruntime"])
-    assert "a peer runs no Relay model" in str(result.exception)
+    assert "peers run ONNX models alone" in str(result.exception)
 
 
 def test_weights_may_be_named_in_a_text() -> None:
