@@ -253,7 +253,7 @@ def test_the_guide_runs(
     OPS.pop("acme.swish")
     module = ModuleType("guide_operators")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    lines: list[str] = "\n".join(blocks).splitlines(keepends=True)
+    lines = [str(line) for line in "\n".join(blocks).splitlines(keepends=True)]
     linecache.cache["guide.py"] = (0, None, lines, "guide.py")
     exec(compile("\n".join(blocks), "guide.py", "exec"), vars(module))
     assert "0.88" in capsys.readouterr().out  # 1 / (1 + exp(-2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 from textwrap import dedent
 
 import numpy as np
@@ -75,7 +76,7 @@ def stages(kernel: str) -> dict[str, str]:
     found: dict[str, str] = {}
 
     class Printing:
-        def run_after_pass(self, module: object, info: object) -> None:
+        def run_after_pass(self, module: Any, info: object) -> None:
             text = module.script() if isinstance(module, tvm.IRModule) else ""
             if text and text not in found.values() and PACKED not in found:
                 found[str(getattr(info, "name", info))] = text
