@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
