@@ -250,6 +250,13 @@ def shown_value(value: object) -> str:
     return repr(str(value)) if isinstance(value, DType | SymDim) else repr(value)
 
 
+def array_arg(args: Sequence[RefArg]) -> Array:
+    """The first argument of a reference, a tensor."""
+    x = args[0]
+    assert not isinstance(x, tuple), x
+    return x
+
+
 def int_attr(attrs: Attrs, name: str) -> int:
     """An attribute that is an int."""
     value = attrs[name]

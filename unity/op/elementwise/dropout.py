@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import Array
 from unity.ir.graph import Expr, Tuple
 from unity.ir.types import TupleType, Type
 from unity.op.accumulate import unary
 from unity.op.argument import float_tensor, tensor
 from unity.op.attribute import NUMBER
-from unity.op.registry import OpCall, OpDef, Param, RefArg, Sample, attr
+from unity.op.registry import OpCall, OpDef, Param, Sample, array_arg, attr
 from unity.op.sampling import Sampler, sample
 
 if TYPE_CHECKING:
@@ -22,12 +21,6 @@ if TYPE_CHECKING:
 
 _DROPOUT = (Param("x"), attr("rate", NUMBER, 0.5))
 _X = (Param("x"),)
-
-
-def _array(args: Sequence[RefArg]) -> Array:
-    (x,) = args
-    assert isinstance(x, np.ndarray)
-    return x
 
 
 def _dropout_infer(call: OpCall) -> Type:
@@ -73,7 +66,7 @@ OPS: tuple[OpDef, ...] = (
         "nn.dropout",
         _DROPOUT,
         _dropout_infer,
-        lambda args, attrs: (_array(args), np.ones_like(_array(args))),
+        lambda args, attrs: (array_arg(args), np.ones_like(array_arg(args))),
         """x itself and a mask of ones: nothing is dropped outside of training (R.nn.dropout).
 
         A tuple of two, as Relax and ONNX Dropout give it.
@@ -85,7 +78,7 @@ OPS: tuple[OpDef, ...] = (
         "nn.relu6",
         _X,
         _relu6_infer,
-        lambda args, attrs: unary(lambda x: np.clip(x, 0, 6), _array(args)),
+        lambda args, attrs: unary(lambda x: np.clip(x, 0, 6), array_arg(args)),
         "``min(max(x, 0), 6)`` (R.nn.relu6, torch's relu6).",
         expand=_relu6_expand,
         samples=_relu6_samples,

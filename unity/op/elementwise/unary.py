@@ -16,7 +16,7 @@ from unity.ir.types import TensorType, Type
 from unity.op.accumulate import unary, widened
 from unity.op.argument import tensor
 from unity.op.attribute import NUMBER
-from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
+from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, array_arg, attr
 from unity.op.sampling import Sampler, sample
 
 Accepts: TypeAlias = Literal["float", "number", "int", "bool"]
@@ -68,12 +68,6 @@ def map_elements(
     return te.compute(result.shape, lambda *i: te.cast(fn(widened(x[i])), out), name)
 
 
-def _array(args: Sequence[RefArg]) -> Array:
-    (x,) = args
-    assert isinstance(x, np.ndarray)
-    return x
-
-
 def _op(
     name: str,
     fn: Callable[[PrimExpr], PrimExpr],
@@ -98,7 +92,7 @@ def _op(
 
     def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:
         with np.errstate(all="ignore"):
-            x = _array(args)
+            x = array_arg(args)
             found = unary(reference, x) if gives is None else np.asarray(reference(x))
             return found.astype(gives.numpy) if gives is not None else found
 
@@ -187,7 +181,7 @@ def _compute_clip(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.
 
 
 def _refer_clip(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x = _array(args)
+    x = array_arg(args)
     low, high = attrs["min"], attrs["max"]
     if low is not None:
         x = np.maximum(x, np.asarray(low)).astype(x.dtype)

@@ -25,6 +25,7 @@ from unity.op.registry import (
     Param,
     RefArg,
     Sample,
+    array_arg,
     attr,
 )
 from unity.op.sampling import Sampler, sample
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
 
 _MESHGRID = (Param("tensors", "tensors"), attr("indexing", TEXT, "ij"))
 _FLAT = (Param("x"),)
-
-
-def _array(args: Sequence[RefArg]) -> Array:
-    x = args[0]
-    assert isinstance(x, np.ndarray)
-    return x
 
 
 # meshgrid
@@ -114,7 +109,7 @@ def _flat_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -
 
 
 def _flat_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x = _array(args)
+    x = array_arg(args)
     return x.reshape(x.shape[0], int(np.prod(x.shape[1:], dtype=np.int64)))
 
 

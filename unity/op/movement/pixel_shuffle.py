@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dims import dim_text, equal, floordiv, floormod
@@ -23,6 +21,7 @@ from unity.op.registry import (
     Param,
     RefArg,
     Sample,
+    array_arg,
     attr,
     int_attr,
 )
@@ -32,12 +31,6 @@ from .arrange import Index, moved
 
 _SHUFFLE = (Param("x"), attr("upscale_factor", INT))
 _UNSHUFFLE = (Param("x"), attr("downscale_factor", INT))
-
-
-def _array(args: Sequence[RefArg]) -> Array:
-    x = args[0]
-    assert isinstance(x, np.ndarray)
-    return x
 
 
 # pixel_shuffle and pixel_unshuffle
@@ -69,7 +62,7 @@ def _shuffle_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
 
 
 def _shuffle_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x, r = _array(args), int_attr(attrs, "upscale_factor")
+    x, r = array_arg(args), int_attr(attrs, "upscale_factor")
     *head, c, h, w = x.shape
     parts = x.reshape(math.prod(head), c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
     return parts.reshape(*head, c // (r * r), h * r, w * r)
@@ -104,7 +97,7 @@ def _unshuffle_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
 
 
 def _unshuffle_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x, r = _array(args), int_attr(attrs, "downscale_factor")
+    x, r = array_arg(args), int_attr(attrs, "downscale_factor")
     *head, c, h, w = x.shape
     parts = x.reshape(math.prod(head), c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
     return parts.reshape(*head, c * r * r, h // r, w // r)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,14 +27,12 @@ from unity.op.registry import (
     Param,
     RefArg,
     Sample,
+    array_arg,
     attr,
     axes_attr,
     int_attr,
 )
 from unity.op.sampling import Sampler, sample
-
-if TYPE_CHECKING:
-    pass
 
 _ROLL = (Param("x"), attr("shift", INTS), attr("axis", INTS))
 _REVERSE = (
@@ -44,12 +41,6 @@ _REVERSE = (
     attr("seq_axis", INT, 1),
     attr("batch_axis", INT, 0),
 )
-
-
-def _array(args: Sequence[RefArg]) -> Array:
-    x = args[0]
-    assert isinstance(x, np.ndarray)
-    return x
 
 
 # roll
@@ -89,7 +80,7 @@ def _roll_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.
 
 
 def _roll_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x = _array(args)
+    x = array_arg(args)
     by_axis = _shifts(attrs, x.ndim)
     return np.roll(x, tuple(by_axis.values()), tuple(by_axis))
 

@@ -30,6 +30,7 @@ from unity.op.registry import (
     Param,
     RefArg,
     Sample,
+    array_arg,
     attr,
     dtype_attr,
     int_attr,
@@ -237,12 +238,6 @@ def _topk_compute(
     return _picked(x, order, along, dims), indices
 
 
-def _array(args: Sequence[RefArg]) -> Array:
-    (x,) = args
-    assert isinstance(x, np.ndarray)
-    return x
-
-
 def _order_of(x: Array, along: int, *, descending: bool) -> npt.NDArray[np.int64]:
     if not descending:
         return np.argsort(x, axis=along, kind="stable")
@@ -251,18 +246,20 @@ def _order_of(x: Array, along: int, *, descending: bool) -> npt.NDArray[np.int64
 
 
 def _sort_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x, along = _array(args), int_attr(attrs, "axis")
+    x, along = array_arg(args), int_attr(attrs, "axis")
     order = _order_of(x, along, descending=attrs["descending"] is True)
     return np.take_along_axis(x, order, along)
 
 
 def _argsort_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    order = _order_of(_array(args), int_attr(attrs, "axis"), descending=attrs["descending"] is True)
+    order = _order_of(
+        array_arg(args), int_attr(attrs, "axis"), descending=attrs["descending"] is True
+    )
     return order.astype(dtype_attr(attrs).numpy)
 
 
 def _topk_reference(args: Sequence[RefArg], attrs: Attrs) -> tuple[Array, Array]:
-    x, along = _array(args), int_attr(attrs, "axis") % _array(args).ndim
+    x, along = array_arg(args), int_attr(attrs, "axis") % array_arg(args).ndim
     order = _order_of(x, along, descending=attrs["largest"] is True)
     best = order[(*(slice(None),) * along, slice(int_attr(attrs, "k")))]
     return np.take_along_axis(x, best, along), best.astype(dtype_attr(attrs).numpy)

@@ -16,7 +16,17 @@ from unity.ir.types import Shape, TensorType, TupleType, Type
 from unity.op.accumulate import real, rounded
 from unity.op.argument import float_tensor, shape, shape_text, tensor, type_text
 from unity.op.attribute import FLAG, INTS
-from unity.op.registry import OpCall, OpDef, Param, RefArg, Sample, attr, axes_attr, flag_attr
+from unity.op.registry import (
+    OpCall,
+    OpDef,
+    Param,
+    RefArg,
+    Sample,
+    array_arg,
+    attr,
+    axes_attr,
+    flag_attr,
+)
 from unity.op.sampling import Sampler, sample
 
 from .reduce import infer_reduced
@@ -27,12 +37,6 @@ if TYPE_CHECKING:
 _PARAMS = (Param("x"), attr("axis", INTS, None), attr("keepdims", FLAG, False))
 _TO = (Param("x"), Param("shape", "shape"))
 _LIKE = (Param("x"), Param("like"))
-
-
-def _array(args: Sequence[RefArg]) -> Array:
-    x = args[0]
-    assert isinstance(x, np.ndarray)
-    return x
 
 
 # std and logsumexp
@@ -51,7 +55,7 @@ def _expand_std(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) ->
 
 
 def _refer_std(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x = _array(args)
+    x = array_arg(args)
     over = axes_attr(attrs, "axis", x.ndim)
     return rounded(np.std(real(x), axis=over, keepdims=flag_attr(attrs, "keepdims")), x)
 
@@ -68,7 +72,7 @@ def _expand_logsumexp(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Ty
 
 
 def _refer_logsumexp(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x = _array(args)
+    x = array_arg(args)
     over, keepdims = axes_attr(attrs, "axis", x.ndim), flag_attr(attrs, "keepdims")
     if not over:
         return x
@@ -142,7 +146,7 @@ def _expand_median(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type)
 
 
 def _refer_median(args: Sequence[RefArg], attrs: Attrs) -> RefArg:
-    x = _array(args)
+    x = array_arg(args)
     over, axis = axes_attr(attrs, "axis", x.ndim), attrs["axis"]
     shape = [n for k, n in enumerate(x.shape) if k not in over]
     count = math.prod(x.shape[k] for k in over)
@@ -218,7 +222,7 @@ def _expand_collapse(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Typ
 
 
 def _refer_collapse(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x, target = _array(args), args[1]
+    x, target = array_arg(args), args[1]
     wanted = target.shape if isinstance(target, np.ndarray) else target
     dims = tuple(n for n in wanted if isinstance(n, int))
     outer = x.ndim - len(dims)
