@@ -147,6 +147,19 @@ def test_error_is_within_the_documented_bound(name: str, d: DType) -> None:
     assert error_in_ulps(name, inputs, vectors) <= ULPS[name][d.bits // 32 - 1]
 
 
+@pytest.mark.parametrize("target", [HOST, BASELINE], ids=["host", "baseline"])
+def test_tanh_ends_at_one(target: Target) -> None:
+    """Every float where the quotient of polynomials comes to 1, with and without fused steps."""
+    first, last = (int(np.float32(x).view(np.int32)) for x in (7.5, 8.5))
+    x = np.arange(first, last, dtype=np.int32).view(np.float32)
+    for sign in (1, -1):
+        y = sign * evaluate("tanh", [sign * x], FLOAT32, 4, target)
+        assert y.max() == 1.0
+        assert (y[x > 7.94] == 1.0).all()
+        far = np.array([9.0, 20.0, 3e38, np.inf], np.float32)
+        np.testing.assert_array_equal(evaluate("tanh", [sign * far], FLOAT32, 4, target), sign)
+
+
 @pytest.mark.rotated(2)
 @pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
 def test_scalars_and_machines_without_features_agree(d: DType) -> None:
