@@ -94,8 +94,7 @@ class GraphBindings(GraphCalls):
     def _alternative(self, node: ast.expr) -> Body:
         outer = self._inside(self._child())
         body = self.builder.body(self.expr(node))
-        inner = self._inside(outer)
-        self.builder.pure &= inner.pure
+        self._inside(outer)
         return body
 
     def _inside(self, builder: GraphBuilder) -> GraphBuilder:

@@ -85,7 +85,8 @@ class Surroundings:
         refers: The decorated functions referred to, by that name.
         arrays: What ``R.const("name")`` stands for.
         text: Whether a printed text is parsed: types it declares are trusted.
-        asserts: Whether a result that is declared more narrowly is asserted to be so, as in TVM.
+        tvmscript: Whether TVM's rules hold: a result that is declared more narrowly is asserted to
+            be so, and a function is pure unless it says that it is not.
     """
 
     builder: GraphBuilder
@@ -93,7 +94,7 @@ class Surroundings:
     refers: dict[str, Program] = field(default_factory=dict[str, Program])
     arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
     text: bool = False
-    asserts: bool = False
+    tvmscript: bool = False
 
 
 class GraphEvaluator(Evaluator):

@@ -46,7 +46,7 @@ def parse_function(
     parser.scope.bind(node.name, Named(node.name))
     signature = signature_of(parser, node, pure is not False)
     if signature is not None:
-        parser.builder.signatures[node.name] = signature
+        parser.builder.signatures.setdefault(node.name, signature)
     for arg, kind in _params(parser, node):
         var = parser.builder.param(arg.arg, kind, source.span(arg))
         parser.scope.bind(arg.arg, var)

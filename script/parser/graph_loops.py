@@ -132,8 +132,7 @@ class GraphLoops(GraphBindings):
         if result is None:
             raise self.source.error(node.body[-1], f"{node.name!r} returns nothing")
         body = self.builder.body(result)
-        inner = self._inside(outer)
-        self.builder.pure &= inner.pure
+        self._inside(outer)
         return body
 
     def _run_call(self, node: ast.Call, function: object) -> object:

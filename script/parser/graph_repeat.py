@@ -134,8 +134,7 @@ class GraphRepeats(GraphLoops):
             )
         body = self.builder.body(result)
         self.scope.pop()
-        inner = self._inside(outer)
-        self.builder.pure &= inner.pure
+        self._inside(outer)
         return body
 
     def leaving_if(self, node: ast.If, live: frozenset[str], follow: Follow) -> Expr | None:
@@ -424,6 +423,5 @@ class GraphRepeats(GraphLoops):
     def _left(self, outer: GraphBuilder, result: Expr) -> Body:
         body = self.builder.body(result)
         self.scope.pop()
-        inner = self._inside(outer)
-        self.builder.pure &= inner.pure
+        self._inside(outer)
         return body

@@ -205,7 +205,6 @@ class GraphStatements(GraphRepeats):
         condition = self.builder.atom(self.graph(node.test, test))
         then = self._branch(node.body, live)
         orelse = self._branch(node.orelse, live)
-        self.builder.pure &= then.builder.pure and orelse.builder.pure
         names = self._joined(then, orelse, live)
         bodies = (self._branch_body(then, names, node), self._branch_body(orelse, names, node))
         if len(names) == 1:
@@ -300,7 +299,7 @@ class GraphStatements(GraphRepeats):
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"
             )
-        if declared is not None and self.around.asserts:
+        if declared is not None and self.around.tvmscript:
             found = self.type_of(result)
             if not is_subtype(found, declared) and is_subtype(declared, found):
                 result = self.builder.match_cast(result, declared, None, None)
@@ -324,7 +323,7 @@ def decorator_options(
 ) -> tuple[bool | None, dict[str, object]]:
     """``pure`` and ``attrs`` of a definition's decorator, which has not run."""
     decorator = node.decorator_list[0]
-    pure: bool | None = True if parser.around.text else None
+    pure: bool | None = True if parser.around.tvmscript else None
     attrs: dict[str, object] = {}
     for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
         value = parser.constant(keyword.value)

@@ -6,7 +6,7 @@ Nothing in the text is run: only the parser reads it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from unity.arguments import Signature, public
@@ -79,7 +79,7 @@ def parse(
 @dataclass(frozen=True, slots=True)
 class _Graph:
     node: ast.FunctionDef
-    pure: bool
+    pure: bool | None
     attrs: dict[str, object]
 
 
@@ -175,12 +175,10 @@ class TextModule:
             )
         decorator = node.decorator_list[0]
         path = _path(decorator.func if isinstance(decorator, ast.Call) else decorator)
-        around = Surroundings(GraphBuilder(dataflow=False), text=True)
-        reader = GraphStatements(self.source, Scope([self.names]), around)
-        pure, attrs = decorator_options(reader, node)
+        pure, attrs = decorator_options(self._reader(), node)
         match path.rpartition(".")[2]:
             case "function":
-                self._define(node, node.name, _Graph(node, pure is not False, attrs))
+                self._define(node, node.name, _Graph(node, pure, attrs))
             case "prim_func":
                 func = parse_prim_func(
                     self.source, node, [self.names], attrs_of(attrs), self.promotes
@@ -192,9 +190,24 @@ class TextModule:
                 )
 
     def finish(self) -> IRModule:
-        """The module, its graph functions parsed now that all names are known."""
+        """The module, its graph functions parsed now that all names are known.
+
+        Those that don't say whether they are pure are taken to be, until one turns out not to be:
+        what calls it is parsed once more then.
+        """
+        said = self.definitions.items()
+        impure = {name for name, d in said if isinstance(d, _Graph) and d.pure is False}
+        while True:
+            module = self._parsed(impure)
+            found = {n for n, f in module.graph_functions().items() if not f.pure}
+            if found <= impure:
+                return module
+            impure |= found
+
+    def _parsed(self, impure: Collection[str]) -> IRModule:
+        """The module, if calls of these functions have effects."""
         kernels = {k: v for k, v in self.definitions.items() if isinstance(v, PrimFunc)}
-        signatures = {name: self._signature(d) for name, d in self.definitions.items()}
+        signatures = {n: self._signature(d, n not in impure) for n, d in self.definitions.items()}
         done: dict[str, Definition] = {}
         externs: dict[str, ScriptExtern] = {}  # that `R.call_packed` names
         nodes: list[tuple[str, Function, ast.FunctionDef]] = []
@@ -207,8 +220,9 @@ class TextModule:
             builder.reserve_symbols(*(s.name for s in self._symbols()))
             builder.signatures.update({n: e.func.type for n, e in externs.items()})
             around = Surroundings(
-                builder, kernels, dict(externs), self.constants, text=True, asserts=self.promotes
-            )
+                builder, kernels, dict(externs), self.constants, text=True,
+                tvmscript=self.promotes,
+            )  # fmt: skip
             function = parse_function(
                 self.source, definition.node, [self.names], around, definition.pure,
                 definition.attrs,
@@ -249,15 +263,18 @@ class TextModule:
             take(name)
         return list(found)
 
+    def _reader(self) -> GraphStatements:
+        """What reads decorators and annotations."""
+        around = Surroundings(GraphBuilder(dataflow=False), text=True, tvmscript=self.promotes)
+        return GraphStatements(self.source, Scope([self.names]), around)
+
     def _symbols(self) -> list[Symbol]:
         return [v for v in self.names.values() if isinstance(v, Symbol)]
 
-    def _signature(self, definition: Definition | _Graph) -> Type:
+    def _signature(self, definition: Definition | _Graph, pure: bool) -> Type:
         match definition:
             case _Graph():
-                around = Surroundings(GraphBuilder(dataflow=False), text=True)
-                reader = GraphStatements(self.source, Scope([self.names]), around)
-                found = signature_of(reader, definition.node, definition.pure)
+                found = signature_of(self._reader(), definition.node, pure)
                 return ObjectType() if found is None else found
             case ExternFunc():
                 return definition.type

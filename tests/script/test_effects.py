@@ -162,18 +162,59 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
     LINE
     return x
 """.replace("LINE", line)
-    for options in ("", "pure=True"):  # a text says what is not pure
-        with pytest.raises(unity.UnityError, match=f"declared pure, but .*{does}"):
-            parse(text.replace("OPTIONS", options))
-    main = parse(text.replace("OPTIONS", "pure=False"))["main"]
-    assert isinstance(main, Function)
-    assert not main.pure
+    with pytest.raises(unity.UnityError, match=f"declared pure, but .*{does}"):
+        parse(text.replace("OPTIONS", "pure=True"))
+    for options in ("", "pure=False"):
+        main = parse(text.replace("OPTIONS", options))["main"]
+        assert isinstance(main, Function)
+        assert not main.pure
     with pytest.raises(unity.UnityError, match=r"test_effects\.py:\d+.*it prints"):
 
         @script.function(pure=True)
         def shows(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
             print(x)
             return x
+
+
+CALLERS = """
+@script.function
+def first(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    return second(x)
+
+@script.function
+def second(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    if R.sum(x) > 1.0:
+        return first(x - 1.0)
+    return third(x)
+
+@script.function
+def third(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    @script.function
+    def shows(y: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        LINE
+        return y
+    return shows(x)
+
+@script.function
+def alone(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    return x
+"""
+
+
+def test_a_text_finds_out_what_is_pure() -> None:
+    """As the decorator does: by what a function calls, in whatever order they are written."""
+    plain = parse(CALLERS.replace("LINE", "pass"))
+    assert all(f.pure for f in plain.graph_functions().values())
+    module = parse(CALLERS.replace("LINE", "print(y)"))
+    assert {n for n, f in module.graph_functions().items() if f.pure} == {"alone"}
+    again = parse(print_module(module))
+    assert unity.structural_equal(module, again)
+    assert [f.pure for f in again.graph_functions().values()] == [False, False, False, True]
+    declared = CALLERS.replace("LINE", "print(y)").replace(
+        "n\ndef first", "n(pure=True)\ndef first"
+    )
+    with pytest.raises(unity.UnityError, match="declared pure, but it calls second"):
+        parse(declared)
 
 
 def test_what_never_holds_in_a_branch() -> None:

@@ -66,7 +66,7 @@ def main(x: "f32[Tensor, n]", s: Annotated[Tensor, R.Shape(n)]) -> tuple[f32[Ten
 def test_purity_is_found_out() -> None:
     @script.function
     def impure(x: f32[Tensor, n]) -> f32[Tensor, n]:
-        R.memory.alloc_arena((64,))
+        print(n)
         return x
 
     @script.function

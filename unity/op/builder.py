@@ -60,7 +60,6 @@ class GraphBuilder:
     ) -> None:
         self.signatures: dict[str, Type] = dict(signatures or {})
         self.params: list[Var] = []
-        self.pure = True
         self._dataflow = dataflow
         self._blocks: list[BindingBlock] = []
         self._bindings: list[Binding] = []
@@ -220,7 +219,7 @@ class GraphBuilder:
             result: What it returns.
             params: Its parameters; by default those made by `param`.
             result_type: Its declared type; by default the result's.
-            pure: Whether it is pure; by default what its bindings say.
+            pure: Whether it is pure; by default whether its bindings have no effects.
             attrs: Its attributes.
             span: Where it is written.
 
@@ -232,15 +231,15 @@ class GraphBuilder:
         found = result_type
         if found is None:
             found = infer_type(body.result, self.signatures)
-        effect = self._effect_in(body) if pure else None
-        if effect is not None:
+        effect = self._effect_in(body)
+        if effect is not None and pure:
             raise UnityError(
                 f"the function is declared pure, but {_doing(effect.callee)}: "
                 "calls of a pure function may be left out",
                 effect.span or span,
                 "declare it pure=False",
             )
-        return Function(given, body, found, self.pure if pure is None else pure, attrs, span)
+        return Function(given, body, found, effect is None if pure is None else pure, attrs, span)
 
     def _append(self, binding: Binding, flows: bool) -> None:
         wanted = self._forced or (self._dataflow and flows)
@@ -258,9 +257,7 @@ class GraphBuilder:
         """Whether a binding may be in a dataflow block: pure, and no control flow."""
         match value:
             case Call():
-                pure = self._is_pure(value)
-                self.pure = self.pure and pure
-                return pure
+                return self._is_pure(value)
             case If() | While() | Scan() | Function():
                 return False
             case _:
