@@ -8,13 +8,13 @@ from unity.errors import UnityError
 
 from . import tvmscript
 from .parser.text import parse
-from .printer import print_module
+from .printer.program import program_text
 
 _TVMSCRIPT = frozenset({"I", "R", "T", "tvm"})
 
 
 def formatted(text: str, name: str) -> str:
-    """The module of a text, in our language.
+    """The program of a text in our language, a file that Python runs.
 
     Args:
         text: A Python file: a module of TVMScript (``@I.ir_module``, or functions), or functions
@@ -22,7 +22,7 @@ def formatted(text: str, name: str) -> str:
         name: The file's name, for errors.
 
     Raises:
-        UnityError: It is neither, or there is a mistake in it.
+        UnityError: It is neither, there is a mistake in it, or its constants are too large.
     """
     try:
         tree = ast.parse(text, name)
@@ -40,5 +40,20 @@ def formatted(text: str, name: str) -> str:
             hint="a program is a function decorated with @script.function or @script.prim_func, "
             "or a class decorated with @I.ir_module",
         )
-    module = tvmscript.parse(text) if roots & _TVMSCRIPT else parse(text)
-    return print_module(module)
+    module = tvmscript.parse(text, file=name) if roots & _TVMSCRIPT else parse(text, file=name)
+    return program_text(module, _name(tree))
+
+
+def _name(tree: ast.Module) -> str:
+    """What the text calls its module: its class, or what it makes of its functions."""
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name):
+                return name
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Call() as call) if (
+                ast.unparse(call.func) == "script.module"
+            ):
+                return name
+            case _:
+                pass
+    return ""

@@ -10,12 +10,14 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overlo
 
 from unity.arguments import public, public_class, shown
 from unity.errors import UnityError
+from unity.ir.attrs import Attrs
 from unity.ir.graph import Binding, Body, Expr, Function, FunctionRef
 from unity.ir.module import Definition, ExternFunc, IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType
 from unity.ir.visit import map_body, map_expr
 from unity.ir.visit_graph import map_bodies
+from unity.op.registry import attr_value
 
 from .printer import html, show
 
@@ -168,12 +170,19 @@ Program: TypeAlias = "ScriptFunction[..., object] | ScriptPrimFunc[...] | Script
 
 
 @public
-def module(*programs: Program) -> IRModule:
+def module(*programs: Program, attrs: Mapping[str, object] | None = None) -> IRModule:
     """The module of some decorated functions and everything they name.
 
     Two different functions of one name are told apart by a number: ``scale``, ``scale_1``.
+
+    Args:
+        programs: The functions.
+        attrs: Attributes of the module: numbers, texts, dims, or tuples of such.
     """
-    return _linked(programs)[0]
+    made = _linked(programs)[0]
+    if not attrs:
+        return made
+    return replace(made, attrs=Attrs({name: attr_value(value) for name, value in attrs.items()}))
 
 
 def _linked(programs: Sequence[Program]) -> tuple[IRModule, list[str]]:

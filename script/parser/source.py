@@ -47,13 +47,17 @@ class Source:
         return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 
 
-def of_text(text: str) -> tuple[Source, ast.Module]:
+def of_text(text: str, file: str = "") -> tuple[Source, ast.Module]:
     """The source of a text given as a string; errors show its lines.
+
+    Args:
+        text: The text.
+        file: Where it is from, which errors name; empty for a text that is in no file.
 
     Raises:
         UnityError: The text is not Python.
     """
-    name = f"<script {hash(text) & 0xFFFFFFFF:08x}>"
+    name = file or f"<script {hash(text) & 0xFFFFFFFF:08x}>"
     lines = text.splitlines(keepends=True)
     remember(name, text)
     return Source(name, tuple(lines)), _tree(name, text)

@@ -56,6 +56,7 @@ def parse(
     text: str,
     constants: Mapping[str, Array] | None = None,
     names: Mapping[str, object] | None = None,
+    file: str = "",
 ) -> IRModule:
     """The module that a text says: all decorated functions in it.
 
@@ -65,11 +66,12 @@ def parse(
         text: Symbols (``n = dim("n")``) and decorated functions; imports are skipped.
         constants: What ``R.const("name")`` stands for.
         names: Further names the text may use, such as functions for ``R.call_python``.
+        file: The file that the text is from, which errors name.
 
     Raises:
         UnityError: A mistake in the text, at its place.
     """
-    source, tree = of_text(text)
+    source, tree = of_text(text, file)
     module = TextModule(source, names or {}, constants or {})
     for node in tree.body:
         module.read(node)
@@ -120,6 +122,9 @@ class TextModule:
 
     def _assign(self, name: str, value: ast.expr) -> None:
         if isinstance(value, ast.Call) and _path(value.func) == "script.module":
+            said = next((k.value for k in value.keywords if k.arg == "attrs"), None)
+            if said is not None:
+                self._read_attrs(value, said)
             return
         if isinstance(value, ast.Call) and _path(value.func) == "script.extern":
             self._extern(name, value)
@@ -145,7 +150,10 @@ class TextModule:
     def read_attrs(self, call: ast.Call) -> None:
         """``script.module_attrs({...})``."""
         reader = Evaluator(self.source, Scope([self.names]))
-        found = self._evaluate(reader.given(call, _MODULE_ATTRS).named["attrs"])
+        self._read_attrs(call, reader.given(call, _MODULE_ATTRS).named["attrs"])
+
+    def _read_attrs(self, call: ast.Call, said: ast.expr) -> None:
+        found = self._evaluate(said)
         if not isinstance(found, dict):
             raise self.source.error(call, "module_attrs takes a dict")
         try:

@@ -13,7 +13,7 @@ from unity.ir.graph import Constant
 from .literals import float_text, string_text, tuple_text
 
 INLINE_LIMIT = 16
-"""Elements of the largest constant that is written out."""
+"""Elements of the largest constant that is written out where nothing else is said."""
 
 
 class ConstantPool:
@@ -21,10 +21,11 @@ class ConstantPool:
 
     Args:
         weights: What the text calls a dict that holds them; None where they stand by name alone.
+        inline: Elements of the largest constant that is written out.
     """
 
-    def __init__(self, weights: str | None = None) -> None:
-        self._weights = weights
+    def __init__(self, weights: str | None = None, inline: int = INLINE_LIMIT) -> None:
+        self._weights, self._inline = weights, inline
         self._names: dict[Constant, str] = {}
         self._arrays: dict[str, Array] = {}
 
@@ -35,7 +36,7 @@ class ConstantPool:
 
     def text(self, constant: Constant) -> str:
         """``R.const(...)``."""
-        found = inline(constant.data)
+        found = inline(constant.data, self._inline)
         if found:
             return found
         name = string_text(self.name(constant))
@@ -57,9 +58,9 @@ class ConstantPool:
 Nested: TypeAlias = "bool | int | float | list[Nested]"
 
 
-def inline(data: npt.NDArray[np.generic]) -> str | None:
+def inline(data: npt.NDArray[np.generic], limit: int = INLINE_LIMIT) -> str | None:
     """A small array written out, if it reads back bit for bit; else None."""
-    if data.size > INLINE_LIMIT:
+    if data.size > limit:
         return None
     if data.size == 0:
         return f'R.const([], "{dtype(data.dtype)}", shape={tuple_text(list(map(str, data.shape)))})'

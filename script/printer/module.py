@@ -13,7 +13,7 @@ from unity.ir.stmt import Buffer, Param, PrimFunc, Stmt
 from unity.ir.types import Type
 from unity.op.infer import signatures_of
 
-from .constants import ConstantPool
+from .constants import INLINE_LIMIT, ConstantPool
 from .fragment import fragment
 from .graph import GraphText
 from .lines import Lines
@@ -26,7 +26,7 @@ from .types import type_text
 
 
 @public
-def print_module(module: IRModule, weights: str | None = None) -> str:
+def print_module(module: IRModule, weights: str | None = None, inline: int = INLINE_LIMIT) -> str:
     """The module as Python source that `parse` reads back.
 
     Large constants are written as ``R.const("name")``; `constants_of` gives their data.
@@ -34,17 +34,18 @@ def print_module(module: IRModule, weights: str | None = None) -> str:
     Args:
         module: The module.
         weights: What a program that is run calls their dict: ``R.const(weights["name"])``.
+        inline: Elements of the largest constant that is written out.
 
     Raises:
         UnityError: A function is not in A-normal form, so that it has no text.
     """
-    return _print(module, weights)[0]
+    return _print(module, weights, inline)[0]
 
 
 @public
-def constants_of(module: IRModule) -> dict[str, Array]:
-    """The large constants of a module by the names that `print_module` gives them."""
-    return _print(module)[1].arrays
+def constants_of(module: IRModule, inline: int = INLINE_LIMIT) -> dict[str, Array]:
+    """The constants of a module of more than `inline` elements, named as by `print_module`."""
+    return _print(module, inline=inline)[1].arrays
 
 
 def text(node: IRModule | Definition | Expr | Stmt | PrimExpr | Type, name: str = "main") -> str:
@@ -58,8 +59,10 @@ def text(node: IRModule | Definition | Expr | Stmt | PrimExpr | Type, name: str 
             return fragment(node)
 
 
-def _print(module: IRModule, weights: str | None = None) -> tuple[str, ConstantPool]:
-    lines, pool, table = Lines(), ConstantPool(weights), SymbolTable(module)
+def _print(
+    module: IRModule, weights: str | None = None, inline: int = INLINE_LIMIT
+) -> tuple[str, ConstantPool]:
+    lines, pool, table = Lines(), ConstantPool(weights, inline), SymbolTable(module)
     for line in table.lines():
         lines.add(line)
     if module.attrs:

@@ -28,18 +28,19 @@ from .syntax import at_place, dotted, path_of
 
 
 @public
-def parse(text: str, constants: Mapping[str, Array] | None = None) -> IRModule:
+def parse(text: str, constants: Mapping[str, Array] | None = None, file: str = "") -> IRModule:
     """The module that a TVMScript text says.
 
     Args:
         text: A class decorated with ``@I.ir_module``, or functions decorated with ``@T.prim_func``
             and ``@R.function``.
         constants: What ``R.const("name")`` stands for.
+        file: The file that the text is from, which errors name.
 
     Raises:
         UnityError: A mistake in the text, or a part of TVMScript that Unity lacks, at its place.
     """
-    source, tree = of_text(text)
+    source, tree = of_text(text, file)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if len(classes) > 1:
         raise source.error(classes[1], "a text holds one module")
@@ -110,6 +111,8 @@ def _read(
     rewriter = Rewriter(source, [m for m in (name, "cls", "Module") if m])
     rewriter.symbols.update({k: None for k, v in names.items() if isinstance(v, Symbol)})
     rewriter.devices = virtual_devices(source, body)
+    for node in body:
+        rewriter.externs.note(node)
     functions = [
         rewriter.function(copy.deepcopy(node))
         for node in body

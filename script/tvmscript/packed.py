@@ -8,12 +8,14 @@ what it takes, as in TVM; sizes in the result are asserted where it is called.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from unity.arguments import Named, Signature
 
 from ..parser.source import Source
+from ..parser.text import LANGUAGE
+from ..program import extern_name
+from .graph.before import mentioned
 from .graph.devices import check_here
 from .syntax import at_place, constant, dotted, path_of
 
@@ -27,7 +29,13 @@ class Externs:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.definitions: dict[str, ast.expr] = {}
+        self.taken: set[str] = {*LANGUAGE, "I"}
+        """Names that the module's text gives a meaning."""
         self._names: dict[tuple[str, str], str] = {}
+
+    def note(self, root: ast.AST) -> None:
+        """Names that are taken: all that a function of the module mentions."""
+        self.taken.update(mentioned(root))
 
     def call(self, node: ast.Call) -> tuple[ast.Call, ast.expr | None]:
         """A call of an external function, and the type to assert of its value if it has sizes.
@@ -59,11 +67,11 @@ class Externs:
         kind = ast.Call(dotted("R.Func"), [params, result, ast.Constant(pure)], [])
         key = (symbol, ast.unparse(kind))
         if key not in self._names:
-            base = re.sub(r"\W+", "_", symbol).strip("_") or "extern"
-            name, k = f"{base}_extern", 1
-            while name in self.definitions:
+            base = extern_name(symbol)
+            name, k = base, 0
+            while name in self.definitions or name in self.taken:
                 k += 1
-                name = f"{base}_extern_{k}"
+                name = f"{base}_extern" if k == 1 else f"{base}_extern_{k}"
             self._names[key] = name
             made = ast.Call(dotted("script.extern"), [ast.Constant(symbol), kind], [])
             self.definitions[name] = at_place(made, node)

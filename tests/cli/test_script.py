@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.equality import first_difference
 from unity.script import parse, tvmscript
+from unity.script.formatting import formatted
 
 OLD = """\
 from tvm.script import ir as I
@@ -43,6 +45,54 @@ class Module:
     def last(x: R.Tensor((2, 8, 3, 3), "float32")):
         one, zero = R.ones((8,), "float32"), R.zeros((8,), "float32")
         return R.nn.instance_norm(x, one, zero, 1, [0, 2, 3])
+"""
+SEVERAL = """\
+@I.ir_module
+class Several:
+    I.module_attrs({"version": 3})
+
+    @R.function(pure=False)
+    def main(x: R.Tensor(("n", 4), "float32")):
+        n = T.int64()
+        cls = Several
+        c = R.const([[0.5], [1.5], [2.5], [3.5], [4.5]] * 4, "float32")
+        y = R.call_tir(cls.add_one, (x,), out_sinfo=R.Tensor((n, 4), "float32"))
+        z = cls.twice(y)
+        _ = R.call_packed("note", z, sinfo_args=R.Object)
+        return z, c
+
+    @R.function
+    def twice(x: R.Tensor(("n", 4), "float32")):
+        return R.add(x, x)
+
+    @T.prim_func
+    def add_one(a: T.handle, b: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n, 4))
+        B = T.match_buffer(b, (n, 4))
+        for i, j in T.grid(n, 4):
+            with T.block("add"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+"""
+CIRCLE = """\
+@I.ir_module
+class Parity:
+    @R.function
+    def even(n: R.Tensor((), "int64")) -> R.Tensor((), "bool"):
+        if R.equal(n, R.const(0, "int64")):
+            r = R.const(True, "bool")
+        else:
+            r = Parity.odd(R.subtract(n, R.const(1, "int64")))
+        return r
+
+    @R.function
+    def odd(n: R.Tensor((), "int64")) -> R.Tensor((), "bool"):
+        if R.equal(n, R.const(0, "int64")):
+            r = R.const(False, "bool")
+        else:
+            r = Parity.even(R.subtract(n, R.const(1, "int64")))
+        return r
 """
 OURS = "@script.function\ndef f(x: f32[Tensor, 4]):\n    return (x + 1.0)\n"
 
@@ -83,11 +133,44 @@ def test_our_own_language_is_formatted(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (OLD, "Module"),
+        (SEVERAL, "Several"),
+        (CIRCLE, "Parity"),
+        (f"{OURS}\nm = script.module(f)", "m"),
+    ],
+)
+def test_what_is_printed_runs_and_makes_the_same_module(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, name: str
+) -> None:
+    """Python runs the file: imports, functions below those they name, the module by its name."""
+    (tmp_path / "old.py").write_text(text)
+    unity("script", "fmt", tmp_path / "old.py")
+    made = tmp_path / "made.py"
+    made.write_text(capsys.readouterr().out)
+    read = parse(text) if text.startswith(OURS) else tvmscript.parse(text)
+    back = runpy.run_path(str(made))[name]
+    assert first_difference(read, back) is None
+    assert dict(back.attrs) == dict(read.attrs)
+    if text != CIRCLE:  # that is a text in a program
+        assert first_difference(read, parse(made.read_text())) is None
+        unity("script", "fmt", made)
+        assert capsys.readouterr().out == made.read_text()
+
+
+def test_too_large_a_constant_is_no_text() -> None:
+    text = '@R.function\ndef f():\n    return R.const([0.5] * 70000, "float32")\n'
+    with pytest.raises(UnityError, match="1 constants are too large for a text: const_0"):
+        formatted(text, "old.py")
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("x = 1\n", "holds no program"),
         ("def f(:\n", "invalid syntax"),
-        (OLD.replace("momentum=0.5", "speed=0.5"), "has no parameter 'speed'"),
+        (OLD.replace("momentum=0.5", "speed=0.5"), r"bad.py:21:59: .* has no parameter 'speed'"),
     ],
 )
 def test_what_is_no_program_is_refused(tmp_path: Path, text: str, message: str) -> None:

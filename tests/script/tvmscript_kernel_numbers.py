@@ -6,8 +6,10 @@ place. What it leaves in its arguments must be the same: integers and bools exac
 what the order of additions may change. Sizes that are not said are small.
 
 Each source runs in a process of its own. What was found goes to
-``tvmscript_kernel_numbers.json``: how many agree, and each difference with its reason (`REASONS`);
-one without is a failure. `tvmscript_numbers` does this for graph functions.
+``tvmscript_kernel_numbers.json``: how many agree, each difference with its reason (`REASONS`; one
+without is a failure) and each kernel that Unity does not compile or run. What is not the same is
+printed as it is found; ``--only TEXT`` runs the sources whose place holds the text, and writes no
+file. `tvmscript_numbers` does this for graph functions.
 """
 
 from __future__ import annotations
@@ -210,6 +212,7 @@ def summary(
         for s, c in rows
         if c.fate == "differs"
     )
+    ours = sorted((f"{s.place}: {c.function}", c.said) for s, c in rows if c.fate == "ours")
     said = {
         fate: [
             [n, text]
@@ -217,7 +220,7 @@ def summary(
                 re.sub(r"\d+", "#", c.said) for _, c in rows if c.fate == fate
             ).most_common(25)
         ]
-        for fate in ("ours", "theirs", "left out")
+        for fate in ("theirs", "left out")
     }
     return {
         "one source of": every,
@@ -228,6 +231,7 @@ def summary(
         ),
         "functions": dict(sorted(counts.items())),
         "differences": [list(row) for row in differences],
+        "not run by Unity": [list(row) for row in ours],
         "not compared": said,
     }
 
@@ -241,17 +245,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="one of so many")
+    parser.add_argument("--only", default="")
     options = parser.parse_args()
     given = scripts()
     if given is None:
         print("shared/tvmscript does not lie beside the repository", file=sys.stderr)
         return 2
     chosen = [
-        s for s in given if s.set == "head" and s.counts and s.device is None and not _has_graph(s)
-    ]
-    found = list(isolated(compare, _lost, chosen[:: options.every], options.jobs, LIMIT))
+        s for s in given
+        if s.set == "head" and s.counts and s.device is None and not _has_graph(s)
+        and options.only in s.place
+    ]  # fmt: skip
+    found: list[tuple[Script, tuple[Compared, ...]]] = []
+    for pair in isolated(compare, _lost, chosen[:: options.every], options.jobs, LIMIT):
+        found.append(pair)
+        for c in pair[1]:
+            if c.fate in ("ours", "differs"):
+                print(f"{pair[0].place}: {c.function}: {c.fate}: {c.said}", flush=True)
     made = summary(found, options.every)
-    RESULTS.write_text(json.dumps(made, indent=1) + "\n")
+    if not options.only:
+        RESULTS.write_text(json.dumps(made, indent=1) + "\n")
     print(json.dumps(made, indent=1))
     unexplained = [
         s.place

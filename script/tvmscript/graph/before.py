@@ -63,10 +63,11 @@ class Naming:
 
     def note(self, root: ast.AST) -> None:
         """Names that are taken: all that a function mentions."""
-        self.taken.update(_names(root))
+        self.taken.update(mentioned(root))
 
 
-def _names(root: ast.AST) -> Iterable[str]:
+def mentioned(root: ast.AST) -> Iterable[str]:
+    """The names in a tree, those that it gives a meaning and those that it uses."""
     for node in ast.walk(root):
         match node:
             case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name):
