@@ -779,6 +779,24 @@ def triu(x: Operand, k: Dim = 0) -> Tensor:
 def trunc(x: Operand) -> Tensor:
     """Rounded towards zero."""
 
+def unique(
+    x: Operand,
+    sorted: bool = True,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+) -> Tensor:
+    """The different elements of a tensor ``(unique,)``, or with `axis` its different slices.
+
+    How many there are, `unique`, is a fresh symbol. They ascend if `sorted`, else they come as
+    they stand first; NaNs are one, above all, and so are the two zeros. After them, as int64:
+    with `return_index` where each stands first, ``(unique,)``, in row-major order; with
+    `return_inverse` which of them each element is, of the shape of `x`, or each slice,
+    ``(n,)``; with `return_counts` how often each is there, ``(unique,)`` (R.unique, ONNX
+    Unique, np.unique). The sizes of `x` must be known, if only as symbols.
+    """
+
 def variance(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """Mean squared deviation over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
 
@@ -1507,6 +1525,43 @@ class nn:
 
 class vision:
     @staticmethod
+    def all_class_non_max_suppression(
+        boxes: Operand,
+        scores: Operand,
+        max_output_boxes_per_class: Operand,
+        iou_threshold: Operand,
+        score_threshold: Operand | None = None,
+        output_format: str = "onnx",
+        inclusive: bool = False,
+    ) -> Tensor:
+        """The boxes of each class that no better one of it covers by more than `iou_threshold`.
+
+        Of `boxes` ``(b, n, 4)``, two opposite corners each, and `scores` ``(b, c, n)`` those above
+        `score_threshold` are looked at (all without), and at most `max_output_boxes_per_class` are
+        kept; 0 keeps none. With `inclusive` a box is covered by just the threshold, too (as TVM
+        has it). The three are single numbers. Gives the image, class and box of each kept,
+        ``(selected, 3)``, classes in order, best first, where `selected` is a fresh symbol, and
+        ``(1,)`` their number, both int64. With `output_format` "tensorflow" for each image: class
+        and box ``(b, c * n, 2)``, int64, scores ``(b, c * n)``, both 0 behind the last, and their
+        number ``(b,)``, int64 (R.vision.all_class_non_max_suppression, ONNX NonMaxSuppression).
+        """
+
+    @staticmethod
+    def get_valid_counts(
+        data: Operand,
+        score_threshold: float = 0.0,
+        id_index: int = 0,
+        score_index: int = 1,
+    ) -> Tensor:
+        """Boxes whose scores are above `score_threshold` first: their number, they, their places.
+
+        Rows of `data` ``(b, n, k)``, of floats, have the score in column `score_index` and a label
+        in `id_index`, which must be 0 or more; -1 if there is none. Gives int32 ``(b,)``, the rows
+        in their order and -1 behind them ``(b, n, k)``, and int32 ``(b, n)``, with -1 behind
+        (R.vision.get_valid_counts).
+        """
+
+    @staticmethod
     def multibox_transform_loc(
         cls_pred: Operand,
         loc_pred: Operand,
@@ -1523,6 +1578,34 @@ class vision:
         bottom) by x and y and scales them by w and h, each by its variance. Scores ``(n, classes,
         k)`` go through softmax, and those below `threshold` are 0, class 0 as well without
         `keep_background` (R.vision.multibox_transform_loc).
+        """
+
+    @staticmethod
+    def non_max_suppression(
+        data: Operand,
+        valid_count: Operand,
+        indices: Operand,
+        max_output_size: int = -1,
+        iou_threshold: float = 0.5,
+        force_suppress: bool = False,
+        top_k: int = -1,
+        coord_start: int = 2,
+        score_index: int = 1,
+        id_index: int = 0,
+        return_indices: bool = True,
+        invalid_to_bottom: bool = False,
+    ) -> Tensor:
+        """Boxes without those that a better one of their label covers, by `iou_threshold` or more.
+
+        Of rows ``(b, n, k)``, read as in `vision.get_valid_counts`, with two corners from column
+        `coord_start` on, the first `valid_count` ``(b,)`` are looked at, of those the `top_k` with
+        the best scores, and at most `max_output_size` are kept; below 1 all are. `force_suppress`:
+        boxes cover those of other labels as well. None with a score of 0 or less is kept.
+
+        Gives `indices` ``(b, n)`` of those kept, best first, with -1 behind, int32, and their
+        number ``(b, 1)``, int32; without `return_indices` the rows in the order of their scores,
+        of -1 where suppressed, which `invalid_to_bottom` puts last (R.vision.non_max_suppression,
+        without soft suppression).
         """
 
     @staticmethod
@@ -1713,6 +1796,7 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
+    "unique",
     "variance",
     "vision",
     "where",

@@ -21,8 +21,10 @@ from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol
 from unity.ir.dtype import Array, dtype
 from unity.ir.graph import Expr, ShapeValue, Tuple
+from unity.ir.lattice import unify
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
+from unity.ir.visit import substitute_symbols_in_type
 from unity.op.builder import GraphBuilder
 from unity.op.emitter import Emitter
 from unity.op.infer import infer_call
@@ -63,6 +65,14 @@ def outputs_of(value: RefArg | tuple[object, ...]) -> tuple[Array, ...]:
     if isinstance(value, np.ndarray):
         return (value,)
     return tuple(v for v in value if isinstance(v, np.ndarray))
+
+
+def told(kind: Type, fields: Sequence[Type], found: Sequence[Type]) -> Type:
+    """What a type rule tells of a result, its fresh symbols being what the results have there."""
+    try:
+        return substitute_symbols_in_type(kind, unify(fields, found))
+    except UnityError:
+        return kind
 
 
 def kernel_of(op: OpDef, sample: Sample, size: SizeOf = same) -> tuple[te.Tensor, ...]:
@@ -200,10 +210,11 @@ def _check(op: OpDef, sample: Sample, place: str) -> None:
             f"{place}: the type rule tells of {len(fields)} results, "
             f"the reference gives {len(expected)}"
         )
-    for kind, array in zip(fields, expected, strict=True):
-        if kind != type_of(array):
+    found = [type_of(array) for array in expected]
+    for kind, got_kind in zip(fields, found, strict=True):
+        if told(kind, fields, found) != got_kind:
             raise UnityError(
-                f"{place}: the type rule says {kind}, the reference gives {type_of(array)}",
+                f"{place}: the type rule says {kind}, the reference gives {got_kind}",
                 hint="both must agree in dtype and shape: astype the reference's result",
             )
     if op.compute is None and op.expand is None:

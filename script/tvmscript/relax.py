@@ -93,6 +93,18 @@ RELAX: tuple[Foreign, ...] = (
         sample_ratio=-1,
     ),
     foreign('R.vision.roi_pool(data, rois, pooled_size, spatial_scale, layout="NCHW")', _DATA),
+    foreign(
+        "R.vision.all_class_non_max_suppression(boxes, scores, max_output_boxes_per_class,"
+        ' iou_threshold, score_threshold, output_format="onnx")',
+        inclusive=True,
+    ),
+    foreign(
+        "R.vision.non_max_suppression(data, valid_count, indices, max_output_size=-1,"
+        " iou_threshold=0.5, force_suppress=False, top_k=-1, coord_start=2, score_index=1,"
+        " id_index=0, return_indices=True, invalid_to_bottom=False, soft_nms_sigma=0.0,"
+        " score_threshold=0.0)",
+        same={"soft_nms_sigma": (0.0, 0), "score_threshold": ANY_NUMBER},
+    ),
     foreign("R.flip(data, axis)", _DATA),
     foreign("R.index_tensor(data, indices)", _DATA),
     foreign("R.index_put(data, indices, values, accumulate=False)", _DATA),

@@ -128,6 +128,13 @@ def cases() -> list[Case]:
         ("image.affine_grid", [f32(2, 3, 4), (3, 4, 2)], {"align_corners": False},
          lambda a: f.affine_grid(a, [2, 1, 3, 4, 2], align_corners=False).movedim(-1, 1)),
         *grids,
+        ("unique", [ints(3, 7, low=-2, high=3)], {},
+         torch.unique),
+        ("unique", [ints(9, 2, low=0, high=1)],
+         {"axis": 0, "return_inverse": True, "return_counts": True},
+         lambda a: torch.unique(a, return_inverse=True, return_counts=True, dim=0)),
+        ("unique", [ints(3, 4, low=0, high=2)], {"return_inverse": True},
+         lambda a: torch.unique(a, return_inverse=True)),
         ("nn.relu6", [f32(3, 5, low=-9, high=9)], {}, f.relu6),
     ]  # fmt: skip
 

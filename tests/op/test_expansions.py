@@ -186,6 +186,23 @@ SAME = OpDef(
 )
 
 
+def test_sizes_that_data_tells_keep_their_symbols() -> None:
+    n = dim("n")
+
+    @script.function
+    def halves(x: f32[Tensor, n, 2]) -> tuple[Tensor, Tensor]:
+        v = R.unique(x)
+        more = R.zeros((v.shape[0] * 2,), dtype="float32")
+        return v * 0.5, R.concat((v, more))
+
+    x = np.array([[3, 1], [1, 2], [np.nan, -0.0], [0, np.nan]], np.float32)
+    executable = unity.compile(halves)
+    half, twice = executable(x)
+    np.testing.assert_array_equal(half, np.unique(x) / 2)
+    assert np.asarray(twice).shape == (15,)
+    assert "halves: native" in str(executable.explain())
+
+
 def test_an_expansion_that_is_its_operand_leaves_it_bound() -> None:
     n = dim("n")
     x = np.arange(4, dtype=np.float32)

@@ -52,6 +52,7 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "moves": (2, 20),
     "anchors": (1, 5, 4),
     "bias": (1, 2, 3, 3),
+    "ranks": (1, 2, 6),
 }
 """Float32 inputs by the names that calls use; `OTHERS` are integers, bools, and of some range."""
 OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
@@ -74,6 +75,11 @@ OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "classes": ("int64", (6,)),
     "shares": ("shares", (3, 5)),
     "draws": ("share", (2, 1)),
+    "boxes": ("boxes", (1, 6, 4)),
+    "found": ("found", (2, 6, 6)),
+    "counts": ("counts", (2,)),
+    "places": ("int32", (2, 6)),
+    "repeated": ("int64", (12,)),
 }
 CALLS: Mapping[str, str] = {
     **dict.fromkeys(("acos", "asin", "atanh"), "unit"),
@@ -122,6 +128,12 @@ CALLS: Mapping[str, str] = {
     "vision.roi_align": "image2, regions, (2, 3), 0.5, sample_ratio=2",
     "vision.roi_pool": "image2, regions, (2, 3), 0.5",
     "vision.multibox_transform_loc": "scores, moves, anchors",
+    "vision.all_class_non_max_suppression": (
+        "boxes, ranks, R.const(2), R.const(0.3), R.const(0.1)"
+    ),
+    "vision.get_valid_counts": "found",
+    "vision.non_max_suppression": "found, counts, places",
+    "unique": "repeated",
     "nn.attention_bias": "q, q, q, bias",
     "median": "x",
     "einsum": '(x, m), "abc,cd->bad"',
@@ -200,6 +212,30 @@ MORE: Mapping[str, tuple[str, str]] = {
         "vision.multibox_transform_loc",
         "scores, moves, anchors, clip=True, threshold=0.3, keep_background=False",
     ),
+    "vision.all_class_non_max_suppression, by image": (
+        "vision.all_class_non_max_suppression",
+        'boxes, ranks, R.const(9), R.const(0.2), R.const(-0.1), output_format="tensorflow"',
+    ),
+    "vision.get_valid_counts, without labels": (
+        "vision.get_valid_counts",
+        "found, score_threshold=0.4, id_index=-1",
+    ),
+    **{
+        f"vision.non_max_suppression, {label}": (
+            "vision.non_max_suppression",
+            f"found, counts, places, {said}",
+        )
+        for label, said in (
+            ("boxes", "return_indices=False, iou_threshold=0.1"),
+            ("all labels", "force_suppress=True, top_k=4, max_output_size=2"),
+            ("to the bottom", "return_indices=False, invalid_to_bottom=True, iou_threshold=0"),
+        )
+    },
+    "unique, all of it": (
+        "unique",
+        "i, sorted=False, return_index=True, return_inverse=True, return_counts=True",
+    ),
+    "unique, along an axis": ("unique", "i, axis=1, return_counts=True"),
     "median, along an axis": ("median", "x, axis=1"),
     "std, along axes": ("std", "x, axis=[1, 2], keepdims=True"),
     "meshgrid, xy": ("meshgrid", '(last, c), indexing="xy"'),
@@ -311,6 +347,15 @@ def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Arra
             begin, size = rng.uniform(0, 8, (shape[0], 2)), rng.uniform(1, 9, (shape[0], 2))
             rows = np.concatenate([np.zeros((shape[0], 1)), begin, begin + size], axis=1)
             return rows.astype(np.float32)
+        case "boxes" | "found":
+            lead, low = shape[:2], rng.uniform(0, 4, (*shape[:2], 2))
+            parts = [low, low + rng.uniform(1, 3, low.shape)]
+            if kind == "found":
+                labels = rng.integers(-1, 2, (*lead, 1)).astype(np.float64)
+                parts = [labels, rng.uniform(-0.2, 1, (*lead, 1)), *parts]
+            return np.concatenate(parts, axis=2).astype(np.float32)
+        case "counts":
+            return rng.integers(3, 7, shape).astype(np.int32)
         case "sorted":
             return np.sort(rng.standard_normal(shape)).astype(np.float32)
         case "share":

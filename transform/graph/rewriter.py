@@ -77,6 +77,12 @@ class BodyRewriter:
         self._add(VarBinding(var, value, span))
         return var
 
+    def match_cast(self, value: Expr, kind: Type, name: str, span: Span | None = None) -> Var:
+        """Assert a type in front of the binding being rewritten; its new symbols are in scope."""
+        var = Var(name, kind, span)
+        self._add(MatchCast(var, value, kind, span))
+        return var
+
     def withdrawn(self, var: Var) -> Expr:
         """What was just emitted, no longer bound, to be a right side; else the variable."""
         if not self._out or self._out[-1].var is not var:

@@ -109,11 +109,6 @@ class Emission(Emitter):
         """A broadcasting operator; which unknown dims are 1 shows at run time."""
         return self.op(name, *broadcast(self, (a, b)))
 
-    def assert_shape(self, value: Expr, shape: Shape) -> Expr:
-        """A tensor whose shape is checked at run time."""
-        kind = TensorType(shape, self.dtype_of(value))
-        return self.builder.match_cast(value, kind, f"{self.label}_checked", self.span)
-
     def require(self, size: Dim, expected: Dim, what: str) -> None:
         """Check at run time that two sizes are equal, where that is not known.
 

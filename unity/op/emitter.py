@@ -6,17 +6,19 @@ emit what a node of a foreign model becomes by one that knows more (`unity.front
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from unity.errors import Span, UnityError
+from unity.ir.dims import Symbol
 from unity.ir.dtype import DType
-from unity.ir.graph import Constant, Expr, TupleGet, Var
-from unity.ir.types import Shape, TensorType, Type
+from unity.ir.graph import Constant, Expr, Scan, Tuple, TupleGet, Var
+from unity.ir.types import Shape, ShapeType, TensorType, Type
 
 from .accumulate import working_dtype
-from .argument import shape_text
+from .builder import GraphBuilder
 from .call import call_op
 from .infer import infer_type
 
@@ -28,6 +30,14 @@ class Binder(Protocol):
 
     def emit(self, value: Expr, name: str, span: Span | None = None, /) -> Var:
         """Bind an expression."""
+        ...
+
+    def match_cast(self, value: Expr, kind: Type, name: str, span: Span | None = None, /) -> Var:
+        """Bind a value asserted at run time to have a type; its new symbols are in scope after."""
+        ...
+
+    def fresh(self, name: str, /) -> Symbol:
+        """A symbol like `name` that nothing mentions yet."""
         ...
 
 
@@ -84,12 +94,33 @@ class Emitter:
         return self.binder.emit(call, self.label, self.span)
 
     def assert_shape(self, value: Expr, shape: Shape) -> Expr:
-        """A tensor whose shape is checked at run time.
+        """A tensor whose shape is checked at run time."""
+        kind = TensorType(shape, self.dtype_of(value))
+        return self.binder.match_cast(value, kind, f"{self.label}_checked", self.span)
 
-        Raises:
-            UnityError: What is checked there must be known here: only importers can do it.
+    def read_sizes(self, values: Expr, count: int, name: str) -> tuple[Symbol, ...]:
+        """So many integers of a vector as new symbols; running stops where one is less than 0."""
+        symbols = tuple(self.binder.fresh(name) for _ in range(count))
+        read = self.op("tensor_to_shape", values)
+        self.binder.match_cast(read, ShapeType(symbols), f"{self.label}_{name}", self.span)
+        return symbols
+
+    def scan(self, start: Expr, over: Expr, step: Callable[[Emitter, Var, Var], Expr]) -> Expr:
+        """A state after a loop over the first axis of a tensor.
+
+        Args:
+            start: What it is at first; its type stays.
+            over: The tensor.
+            step: Emits the next state, of an emitter of the loop's body, the state and a row.
         """
-        raise self.gap(f"a shape that is {shape_text(shape)} only at run time")
+        kind, of = self.type_of(start), self.type_of(over)
+        outer = self.binder
+        inner = outer.child() if isinstance(outer, GraphBuilder) else GraphBuilder(outer.signatures)
+        row = TensorType(self.shape_of(over)[1:], of.dtype)
+        state, element = inner.new_var("state", kind), inner.new_var("row", row)
+        following = step(Emitter(inner, self.label, self.span), state, element)
+        loop = Scan((state,), (start,), (element,), (over,), inner.body(Tuple((following,))))
+        return self.field(outer.emit(loop, self.label, self.span), 0)
 
     def field(self, value: Expr, index: int) -> Expr:
         """One field of a tuple."""

@@ -38,10 +38,10 @@ from .movement import (
     view,
 )
 from .normalization import batch_norm, group_norm, lrn, norm
-from .ordering import sort
+from .ordering import sort, unique
 from .reduction import reduce, scan, softmax, statistics
 from .registry import OpDef
-from .vision import regions, suppression
+from .vision import all_class, detections, regions, suppression
 
 FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     unary.OPS,
@@ -94,7 +94,10 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     bucketize.OPS,
     scan.OPS,
     sort.OPS,
+    unique.OPS,
     suppression.OPS,
+    detections.OPS,
+    all_class.OPS,
     resize.OPS,
     grid.OPS,
     regions.OPS,

@@ -14,7 +14,7 @@ import numpy as np
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT64
-from unity.ir.graph import Call, Constant, Expr, MatchCast, Op, Var
+from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType
 from unity.op.call import call_op
@@ -97,7 +97,7 @@ class _Checking(BodyRewriter):
         flat = wrong if rank else self._made(var, what, "reshape", wrong, (1,))
         places = self._made(var, what, "nonzero", flat)
         none = TensorType((max(rank, 1), 0), INT64)
-        self._add(MatchCast(Var(f"{var.name}_{name}", none), places, none, var.span))
+        self.match_cast(places, none, f"{var.name}_{name}", var.span)
 
     def _made(self, var: Var, what: str, name: str, *args: object, **attrs: object) -> Var:
         call = call_op(name, *args, span=var.span, signatures=self.signatures, **attrs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from unity.ir.dims import Symbol
 from unity.ir.dtype import BOOL, INT64
-from unity.ir.graph import Call, Expr, MatchCast, Op, Var
+from unity.ir.graph import Call, Expr, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType
@@ -64,7 +64,7 @@ class _Counting(BodyRewriter):
         count = self._made(var, "count", "reshape", total, (1,))
         said = self._made(var, "size", "tensor_to_shape", count)
         known = ShapeType((size,))
-        self._add(MatchCast(Var(f"{var.name}_size", known, var.span), said, known, var.span))
+        self.match_cast(said, known, f"{var.name}_size", var.span)
         return call_op("nonzero_static", there, (size,), span=value.span)
 
     def _made(self, var: Var, what: str, name: str, *args: object, **attrs: object) -> Var:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unity.errors import Span
-from unity.ir.graph import Call, Expr, Op, Var
+from unity.ir.dims import Symbol, dim
+from unity.ir.graph import Call, Expr, Op, Tuple, Var
 from unity.ir.module import IRModule
+from unity.ir.types import TupleType, Type
 from unity.op.call import call_op
 from unity.op.emitter import Emitter
 from unity.op.infer import infer_type
@@ -51,10 +54,33 @@ class _Expanding(BodyRewriter):
         emitter = _Pieces(self, var.name, value.span or var.span)
         bound = len(self._out)
         made = row.expand(emitter, value.args, value.attrs, self.infer(value))
+        if _tells_sizes(value, self.signatures):
+            return self._as_declared(made, var)
         # The last piece keeps the variable's name, by which call sites are chosen; an operand
         # that is the result as it is stays bound.
         pieces = len(self._out) > bound
         return self.withdrawn(made) if isinstance(made, Var) and pieces else made
+
+    def _as_declared(self, made: Expr, var: Var) -> Expr:
+        """What a call became, whose sizes are told by the symbols that its type had for them."""
+        match made, var.type:
+            case Tuple(fields), TupleType(kinds):
+                pairs = zip(fields, kinds, strict=True)
+                return Tuple(tuple(self.match_cast(f, k, var.name, var.span) for f, k in pairs))
+            case _:
+                return self.match_cast(self.atom(made), var.type, var.name, var.span)
+
+
+def _tells_sizes(call: Call, signatures: Mapping[str, Type]) -> bool:
+    """Whether sizes of a call's result show only when it runs."""
+    asked: list[str] = []
+
+    def fresh(name: str) -> Symbol:
+        asked.append(name)
+        return dim(name)
+
+    infer_type(call, signatures, fresh)
+    return bool(asked)
 
 
 class _Pieces(Emitter):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from unity.errors import UnityError
 from unity.frontend.run_time.slicing import long_enough
-from unity.frontend.unique import unique_rows
-from unity.ir.dims import Dim, product
+from unity.ir.dims import Dim
 from unity.ir.dtype import INT64
-from unity.ir.graph import Constant
 
 from .node import Converter, Node, Value
 
@@ -34,21 +30,16 @@ def _top_k(node: Node) -> list[Value]:
 def _unique(node: Node) -> list[Value]:
     """The different elements, or slices along an axis: where, which and how many they are."""
     x = node.tensor(0)
-    ascending = bool(node.int_of("sorted", 1))
-    if node.attribute("axis") is None:
-        x, axis = node.op("reshape", x, (-1,)), 0
-    else:
-        axis = node.axis(node.int_of("axis", 0), node.rank(0))
-    shape = node.shape_of(x)
-    order = (axis, *(k for k in range(len(shape)) if k != axis))
-    leading = node.op("permute_dims", x, axes=order) if axis else x
-    if shape[axis] == 0:
-        nothing = Constant(np.zeros(0, np.int64))
-        return [x, nothing, nothing, nothing]
-    width = product(d for k, d in enumerate(shape) if k != axis)
-    rows = node.op("reshape", leading, (shape[axis], width))
-    found = unique_rows(node, rows, ascending=ascending)
-    return [node.op("take", x, found.first, axis=axis), found.first, found.inverse, found.counts]
+    given = node.attribute("axis")
+    axis = None if given is None else node.axis(node.int_of("axis", 0), node.rank(0))
+    found = node.op(
+        "unique", x, sorted=bool(node.int_of("sorted", 1)), axis=axis,
+        return_index=True, return_inverse=True, return_counts=True,
+    )  # fmt: skip
+    values, first, inverse, counts = (node.field(found, k) for k in range(4))
+    if axis is None:  # ONNX's is flat
+        inverse = node.op("reshape", inverse, (-1,))
+    return [values, first, inverse, counts]
 
 
 CONVERTERS: dict[str, Converter] = {"TopK": _top_k, "Unique": _unique}

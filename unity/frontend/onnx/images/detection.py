@@ -12,66 +12,40 @@ from unity.frontend.detection.regions import (
     aligned_regions,
     deformable_conv2d,
 )
-from unity.frontend.detection.suppression import (
-    Boxes,
-    column_of,
-    corners_of,
-    kept_boxes,
-    picked,
-)
 from unity.frontend.onnx.layers import per_axis
 from unity.frontend.onnx.node import Converter, Node, Value
 from unity.frontend.run_time.slicing import scalar
-from unity.frontend.sizes import sizes_of
-from unity.ir.dims import product
-from unity.ir.dtype import BOOL, INT32, INT64
+from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
 from unity.ir.types import Shape
+from unity.op.vision.boxes import (
+    column_of,
+)
 
 
 def _non_max_suppression(node: Node) -> Value:
     """The batch, class and box of each box that is kept, by their scores within a class."""
     boxes, scores = node.tensor(0), node.tensor(1)
-    batch, classes, count = _of_rank(node, scores, 3, "scores")
+    batch, _, count = _of_rank(node, scores, 3, "scores")
     if len(node.shape_of(boxes)) != 3:
         raise UnityError(f"boxes of rank {len(node.shape_of(boxes))}; expected 3")
     boxes = node.assert_shape(boxes, (batch, count, 4))
-    pairs = product((batch, classes))
-    if pairs == 0 or count == 0:
-        return Constant(np.zeros((0, 3), np.int64))
-    flat = node.op("reshape", scores, (pairs, count))
-    order = node.op("argsort", flat, axis=1, descending=True)
-    ranked = picked(node, flat, order)
-    wide = node.op("reshape", boxes, (batch, 1, count, 4))
-    wide = node.op("broadcast_to", wide, (batch, classes, count, 4))
-    rows = picked(node, node.op("reshape", wide, (pairs, count, 4)), order)
     if node.int_of("center_point_box", 0):
-        x, y, width, height = (column_of(node, rows, k) for k in range(4))
-        half = node.number(0.5, rows)
+        x, y, width, height = (column_of(node, boxes, k) for k in range(4))
+        half = node.number(0.5, boxes)
         across, down = node.op("multiply", width, half), node.op("multiply", height, half)
-        corners = (
-            node.op("subtract", y, down), node.op("subtract", x, across),
-            node.op("add", y, down), node.op("add", x, across),
-        )  # fmt: skip
-    else:
-        corners = corners_of(node, rows, 0)
-    active: Expr = node.op("ones_like", ranked, dtype=BOOL)
-    if node.has(4):
-        active = node.op("greater", ranked, scalar(node, node.tensor(4)))
+        ends = [
+            node.op(name, middle, size)
+            for name in ("subtract", "add")
+            for middle, size in ((y, down), (x, across))
+        ]
+        boxes = node.op("stack", ends, axis=2)
     # Without a number, none is kept: that is ONNX's default.
     most = scalar(node, node.tensor(2)) if node.has(2) else Constant(np.array(0, np.int64))
-    limit = node.op("clip", most, min=0, max=2**31 - 1)
     threshold = scalar(node, node.tensor(3)) if node.has(3) else node.number(0, boxes)
-    found = Boxes(corners, node.op("ones_like", ranked), None, active)
-    kept = kept_boxes(
-        node, found, threshold, node.cast(limit, INT32), counts_all=True, inclusive=False
-    )
-    places = node.op("nonzero", kept)  # (2, kept): which pair of batch and class, which rank
-    pair = node.op("take", places, Constant(np.array(0, np.int64)), axis=0)
-    box = node.op("gather_nd", order, node.op("permute_dims", places, axes=(1, 0)))
-    per = node.materialize(sizes_of(classes))
-    image, label = node.op("floor_divide", pair, per), node.op("floor_mod", pair, per)
-    return node.op("stack", [image, label, node.cast(box, INT64)], axis=1)
+    least = (scalar(node, node.tensor(4)),) if node.has(4) else ()
+    found = node.op("vision.all_class_non_max_suppression", boxes, scores, most, threshold, *least)
+    return node.field(found, 0)
 
 
 def _of_rank(node: Node, value: Expr, rank: int, what: str) -> Shape:

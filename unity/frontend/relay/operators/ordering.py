@@ -8,7 +8,6 @@ from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.frontend.run_time.slicing import long_enough
 from unity.frontend.sizes import sizes_of
-from unity.frontend.unique import unique_rows
 from unity.ir.dims import Dim, as_dim, product
 from unity.ir.dtype import BOOL, INT32, INT64
 from unity.ir.graph import Constant, Expr, Tuple
@@ -112,21 +111,24 @@ def _unique(c: RelayCall) -> Expr:
     (count,) = c.shape_of(x)
     if count == 0:
         raise c.gap("no elements")
-    found = unique_rows(c, c.op("reshape", x, (count, 1)), ascending=ordered)
-    (number,) = c.shape_of(found.first)
+    found = c.op(
+        "unique", x, sorted=ordered, return_index=True, return_inverse=True, return_counts=True
+    )
+    values, first, inverse, counts = (c.field(found, k) for k in range(4))
+    (number,) = c.shape_of(first)
 
     def whole(v: Expr) -> Expr:
         return c.op("nn.pad", v, pad_width=(0, as_dim(count - number)))
 
     total = c.op("reshape", c.materialize(sizes_of(number)), (1,))
     results = [
-        whole(c.op("take", x, found.first, axis=0)),
-        c.cast(whole(found.first), INT32),
-        c.cast(found.inverse, INT32),
+        whole(values),
+        c.cast(whole(first), INT32),
+        c.cast(inverse, INT32),
         c.cast(total, INT32),
     ]
     if counted:
-        results.append(c.cast(whole(found.counts), INT32))
+        results.append(c.cast(whole(counts), INT32))
     return Tuple(tuple(results))
 
 

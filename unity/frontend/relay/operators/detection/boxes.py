@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from unity.errors import UnityError
-from unity.frontend.detection.suppression import moved_to_front
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Constant, Expr, Tuple
+from unity.op.vision.boxes import moved_to_front
 
 
 def reals(c: RelayCall, name: str) -> tuple[float, ...]:

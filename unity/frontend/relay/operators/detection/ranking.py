@@ -7,16 +7,16 @@ from math import floor, sqrt
 import numpy as np
 
 from unity.errors import UnityError
-from unity.frontend.detection.suppression import (
+from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.ir.dtype import BOOL, FLOAT32, INT32, INT64
+from unity.ir.graph import Constant, Expr, Tuple
+from unity.op.vision.boxes import (
     Boxes,
     column_of,
     kept_boxes,
     moved_to_front,
     picked,
 )
-from unity.frontend.relay.relay_call import Converter, RelayCall
-from unity.ir.dtype import BOOL, FLOAT32, INT32, INT64
-from unity.ir.graph import Constant, Expr, Tuple
 
 from .boxes import reals
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from unity.errors import UnityError
-from unity.frontend.detection.suppression import (
+from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.ir.dtype import FLOAT32, INT32, INT64
+from unity.ir.graph import Constant, Expr, Tuple
+from unity.op.vision.boxes import (
     Boxes,
     column_of,
     corners_of,
@@ -13,77 +16,42 @@ from unity.frontend.detection.suppression import (
     moved_to_front,
     picked,
 )
-from unity.frontend.relay.relay_call import Converter, RelayCall
-from unity.ir.dtype import FLOAT32, INT32, INT64
-from unity.ir.graph import Constant, Expr, Tuple
+from unity.op.vision.detections import Suppression, suppressed_boxes, valid_counts
 
 
 def _get_valid_counts(c: RelayCall) -> Expr:
     """The boxes with scores above a threshold first; how many, and where they were."""
     x, at, which = c.tensor(0), c.integer("score_index"), c.integer("id_index")
     given = c.attribute("score_threshold")
-    score = column_of(c, x, at)
-    threshold = c.tensor(1) if len(c.operands) > 1 else c.number(c.real("score_threshold"), score)
+    threshold = c.tensor(1) if len(c.operands) > 1 else c.number(c.real("score_threshold"), x)
     if len(c.operands) > 1 and given is not None:
         raise UnityError("the threshold is given twice")
-    valid = c.op("greater", score, c.op("reshape", c.cast(threshold, c.dtype_of(score)), ()))
-    if which >= 0:
-        label = column_of(c, x, which)
-        named = c.op("greater_equal", label, c.number(0, label))
-        valid = c.op("logical_and", valid, named)
-    batch, count, _ = c.extents(x, "boxes")
-    rows, found = moved_to_front(c, valid, x)
-    places = c.op("broadcast_to", c.op("arange", count, dtype=INT32), (batch, count))
-    return Tuple((found, rows, moved_to_front(c, valid, places)[0]))
+    threshold = c.op("reshape", c.cast(threshold, c.dtype_of(x)), ())
+    return Tuple(valid_counts(c, x, threshold, at, which))
 
 
 def _non_max_suppression(c: RelayCall) -> Expr:
     """Boxes, or their places, with those that better ones cover taken away."""
-    x, valid = c.tensor(0), c.tensor(1)
-    batch, count, _ = c.extents(x, "boxes")
-    at, which, first = c.integer("score_index"), c.integer("id_index"), c.integer("coord_start")
-    forced, top = c.flag("force_suppress"), c.integer("top_k")
-    threshold = _known_number(c, 4, "iou_threshold")
-    most = _limit(c)
-    numbers = c.op("arange", count, dtype=INT32)
-    active = c.op("less", numbers, c.op("reshape", valid, (batch, 1)))
-    places = c.op("broadcast_to", numbers, (batch, count))
-    if threshold <= 0:
-        return _suppressed(c, x, places, active)
-    lowest = c.number(-np.inf, x)
-    ranked = c.op("where", active, column_of(c, x, at), lowest)
-    order = c.op("argsort", ranked, axis=1, descending=True)
-    rows = picked(c, x, order)
-    if 0 < top < count:
-        active = c.op("logical_and", active, c.op("less", numbers, top))
-    labels = None if which < 0 else column_of(c, rows, which)
-    shields = None
-    if labels is not None:
-        shields = c.op("greater_equal", labels, c.number(0, labels))
-    boxes = Boxes(
-        corners_of(c, rows, first),
-        column_of(c, rows, at),
-        None if forced else labels,
-        active,
-        shields,
+    places = c.flag("return_indices")
+    how = Suppression(
+        c.flag("force_suppress"),
+        c.integer("top_k"),
+        c.integer("coord_start"),
+        c.integer("score_index"),
+        c.integer("id_index"),
+        places,
+        to_bottom=False,
+        relay=True,
     )
-    kept = kept_boxes(c, boxes, c.number(threshold, x), most)
-    return _suppressed(c, rows, c.cast(order, INT32), kept)
-
-
-def _suppressed(c: RelayCall, rows: Expr, places: Expr, kept: Expr) -> Expr:
-    """What a call asks for, of boxes in their order, where they were, and which are kept."""
-    batch, _ = c.extents(kept, "boxes")
     to_bottom = c.flag("invalid_to_bottom")
-    if c.flag("return_indices"):
-        original = picked(c, c.cast(c.tensor(2), INT32), c.cast(places, INT64))
-        moved, found = moved_to_front(c, kept, original)
-        return Tuple((moved, c.op("reshape", found, (batch, 1))))
-    wide = c.op("reshape", kept, (*c.shape_of(kept), 1))
-    found = c.op("where", wide, rows, c.number(-1, rows))
-    if not to_bottom:
+    number = _known_number(c, 4, "iou_threshold")
+    threshold = number if number > 0 else None  # at 0 and below Relay suppresses none
+    indices = c.cast(c.tensor(2), INT32) if places else None
+    x, valid = c.tensor(0), c.cast(c.tensor(1), INT32)
+    found = suppressed_boxes(c, x, valid, indices, how, threshold, _limit(c))
+    if places or not to_bottom:
         return found
-    lead = column_of(c, found, 0)
+    lead = column_of(c, found, 0)  # Relay tells boxes by it
     return moved_to_front(c, c.op("greater_equal", lead, c.number(0, lead)), found)[0]
 
 
