@@ -103,7 +103,7 @@ RELAX: tuple[Foreign, ...] = (
         " iou_threshold=0.5, force_suppress=False, top_k=-1, coord_start=2, score_index=1,"
         " id_index=0, return_indices=True, invalid_to_bottom=False, soft_nms_sigma=0.0,"
         " score_threshold=0.0)",
-        same={"soft_nms_sigma": (0.0, 0), "score_threshold": ANY_NUMBER},
+        same={"soft_nms_sigma": (0.0,), "score_threshold": (0.0,)},
     ),
     foreign("R.flip(data, axis)", _DATA),
     foreign("R.index_tensor(data, indices)", _DATA),
