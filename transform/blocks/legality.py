@@ -31,6 +31,7 @@ from unity.ir.stmt import (
 )
 from unity.ir.visit import prim_loads, stmt_exprs, substitute_prim, variables, walk_stmt
 
+from .combine import step_of
 from .site import Site, iteration_map
 from .tree import Values, driven
 from .trust import unless_trusted
@@ -175,11 +176,13 @@ def commutes(block: Block) -> bool:
 
 def _step(s: Store) -> tuple[str, PrimExpr] | None:
     """The operation by which a store changes an element, and what with; None if by no such."""
+    step = step_of(s)
+    if step is not None:
+        return step
     here = Load(s.buffer, s.indices)
     match s.value:
-        case Binary("add" | "mul" | "min" | "max" | "and" | "or" | "xor" as op, a, b):
-            if a == here or b == here:
-                return op, b if a == here else a
+        case Binary("xor", a, b) if here in (a, b):
+            return "xor", b if a == here else a
         case Binary("sub", a, b) if a == here:
             return "add", b
         case _:

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
-from unity.ir.dtype import DType
 from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, Seq, Stmt, Store
 from unity.ir.visit import prim_loads, stmt_exprs, substitute_stmt, variables, walk_stmt
-from unity.te import max_value, min_value
 
+from .combine import ReduceOp, neutral, step_of
 from .extents import number
 from .tree import NOTHING, around
-
-ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +55,6 @@ class Reduction:
     def identity(self) -> PrimExpr:
         """The neutral element of the operation."""
         return neutral(self.op, self.value.dtype)
-
-
-def neutral(op: ReduceOp, dtype: DType) -> PrimExpr:
-    """What an operation leaves the other operand as it is with."""
-    match op:
-        case "add" | "or":
-            return imm(0, dtype)
-        case "mul":
-            return imm(1, dtype)
-        case "min" | "and":
-            return max_value(dtype) if op == "min" else imm(_all_ones(dtype.kind), dtype)
-        case "max":
-            return min_value(dtype)
-
-
-def _all_ones(kind: str) -> int:
-    return 1 if kind == "bool" else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +189,11 @@ def _reducing(block: Block, axes: tuple[Axis, ...], reduced: tuple[Axis, ...]) -
         return None
     if (init.buffer, init.indices) != (body.buffer, body.indices):
         return None
-    match body.value:
-        case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, a, b):
-            here = Load(body.buffer, body.indices)
-            value = b if a == here else a if b == here else None
-        case _:
-            return None
-    if value is None or any(e.buffer is body.buffer for e in prim_loads(value)):
+    step = step_of(body)
+    if step is None:
+        return None
+    op, value = step
+    if any(e.buffer is body.buffer for e in prim_loads(value)):
         return None
     result = PrimVar("result", body.value.dtype)
     reduction = Reduction(op, reduced, value, init.value, result)

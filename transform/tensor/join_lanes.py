@@ -13,8 +13,8 @@ from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Seq, Stmt, Sto
 from unity.ir.visit import map_stmts, prim_loads, substitute_prim
 
 from ..blocks.access import depends
+from ..blocks.combine import combines, neutral, step_of
 from ..blocks.extents import number
-from ..blocks.nest import Reduction
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 from .sum_steps import by_pairs
@@ -87,9 +87,8 @@ def _begun(start: Stmt | None, loop: Stmt, bits: int) -> Stmt | None:
 def _adds_nothing(start: Store, step: Store) -> bool:
     """Whether a store sets what a step's operation leaves as it is."""
     match step.value:
-        case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, a, _):
-            result = PrimVar("result", a.dtype)
-            return start.value == Reduction(op, (), a, start.value, result).identity
+        case Binary(op, a, _) if combines(op):
+            return start.value == neutral(op, a.dtype)
         case _:
             return False
 
@@ -105,16 +104,16 @@ def _joined(loop: For, s: Stmt, bits: int) -> Stmt | None:
 
 def _step(loop: For, s: Stmt) -> tuple[Store, PrimExpr] | None:
     """The store by which all lanes of a loop add to one element, and what each adds."""
-    match s:
-        case Store(buffer, indices, Binary("add" | "mul" | "min" | "max" | "and" | "or", a, b)):
-            here = Load(buffer, indices)
-            value = b if a == here else a
-            alone = s.predicate is None and not any(depends(i, loop.var) for i in indices)
-            if number(loop.extent) is None or here not in (a, b) or not alone:
-                return None
-            return None if _uses(value, buffer) else (s, value)
-        case _:
-            return None
+    if not isinstance(s, Store):
+        return None
+    found = step_of(s)
+    if found is None:
+        return None
+    _, value = found
+    alone = s.predicate is None and not any(depends(i, loop.var) for i in s.indices)
+    if number(loop.extent) is None or not alone:
+        return None
+    return None if _uses(value, s.buffer) else (s, value)
 
 
 def _uses(value: PrimExpr, buffer: Buffer) -> bool:

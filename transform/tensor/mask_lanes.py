@@ -25,13 +25,12 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
+from ..blocks.combine import neutral, step_of
 from ..blocks.extents import number
-from ..blocks.nest import neutral
 from ..blocks.site import iteration_map
 from ..blocks.tree import Path, Values, conjunction, known_at, loops_of, with_buffers
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
-from .sum_steps import step_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from unity.ir.prim_expr import Binary, Load, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, For, PrimFunc, Stmt, Store
 from unity.ir.visit import prim_loads, stmt_children, substitute_stmt, variables, walk_stmt
 
+from ..blocks.combine import ReduceOp, neutral, step_of
 from ..blocks.extents import number
-from ..blocks.nest import ReduceOp, neutral
 from ..blocks.site import Site, sites
 from ..blocks.tree import (
     Path,
@@ -32,7 +32,7 @@ from ..blocks.tree import (
 )
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs
-from .sum_steps import by_pairs, step_of
+from .sum_steps import by_pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from unity.ir.stmt import (
 from unity.ir.visit import map_stmt, prim_loads, substitute_prim, substitute_stmt, variables
 
 from ..blocks.access import asked_in_vain
-from ..blocks.nest import ReduceOp, Reduction
+from ..blocks.combine import combines, neutral
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
@@ -119,23 +119,19 @@ def _step(s: Store, known: Analyzer) -> Stmt:
     """A masked step of a sum in lanes: without the mask where all take part, none where none do."""
     match s.value:
         case Binary(
-            "add" | "mul" | "min" | "max" | "and" | "or" as op,
+            op,
             Load() as here,
             Select(
                 Compare("lt", Ramp(begin, Imm(int(by)), lanes), Broadcast(limit, _)), step, rest
             ),
-        ) if by > 0 and here == Load(s.buffer, s.indices):
+        ) if combines(op) and by > 0 and here == Load(s.buffer, s.indices):
             last = Binary("add", begin, imm(by * (lanes - 1)))
             if known.prove(Compare("lt", last, limit)):
                 return replace(s, value=replace(s.value, b=step))
-            none = isinstance(rest, Broadcast) and _is_identity(op, rest.value)
+            none = isinstance(rest, Broadcast) and rest.value == neutral(op, rest.value.dtype)
             return NOTHING if none and known.prove(Compare("ge", begin, limit)) else s
         case _:
             return s
-
-
-def _is_identity(op: ReduceOp, value: PrimExpr) -> bool:
-    return value == Reduction(op, (), value, value, PrimVar("result", value.dtype)).identity
 
 
 def _substituted(s: Stmt, values: dict[PrimVar | SizeVar, PrimExpr], known: Analyzer) -> Stmt:

@@ -10,18 +10,8 @@ from unity.ir.prim_expr import Binary, BinaryOp, Compare, Load, PrimExpr, Select
 from unity.ir.stmt import Block, Stmt, Store
 from unity.ir.visit import map_stmts, prim_loads, substitute_prim, variables
 
-from ..blocks.nest import ReduceOp, neutral
+from ..blocks.combine import neutral, step_of
 from ..blocks.tree import Values, conjunction
-
-
-def step_of(store: Store) -> tuple[ReduceOp, PrimExpr] | None:
-    """How a statement adds to what is at its place, and what; None if it does not."""
-    here = Load(store.buffer, store.indices)
-    match store.value:
-        case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, a, b) if here in (a, b):
-            return op, b if a == here else a
-        case _:
-            return None
 
 
 def by_pairs(op: BinaryOp, parts: Sequence[PrimExpr]) -> PrimExpr:

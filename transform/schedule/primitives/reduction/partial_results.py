@@ -10,6 +10,7 @@ from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Store
 from unity.ir.visit import prim_loads, substitute_prim, substitute_stmt, variables, walk_stmt
 
+from ....blocks.combine import step_of
 from ....blocks.dataflow import accesses, allocated, checked, order_of, site_of
 from ....blocks.legality import breach, late_init, reaches_once
 from ....blocks.nest import Reduction
@@ -151,15 +152,11 @@ def reduction_of(where: str, block: Block) -> tuple[Reduction, Store]:
         same = init is None or (
             (init.buffer, init.indices) == (body.buffer, body.indices) and init.predicate is None
         )
-        match body.value:
-            case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, a, b) if same:
-                value = b if a == here else a
-                others = prim_loads(value)
-                if here in (a, b) and not any(e.buffer is body.buffer for e in others):
-                    start = here if init is None else init.value
-                    return Reduction(op, (), value, start, PrimVar("result", value.dtype)), body
-            case _:
-                pass
+        step = step_of(body) if same else None
+        if step is not None and not any(e.buffer is body.buffer for e in prim_loads(step[1])):
+            op, value = step
+            start = here if init is None else init.value
+            return Reduction(op, (), value, start, PrimVar("result", value.dtype)), body
     raise illegal(where, f"{block.name!r} does not reduce one formula by an operation with a zero")
 
 
