@@ -65,6 +65,12 @@ def floormod(a: Number, b: Number, *, dtype: str = "") -> Scalar:
 def fma(x: Number, y: Number, z: Number, *, dtype: str = "") -> Scalar:
     """x * y + z, rounded once or twice as the code generator likes."""
 
+def fmax(a: Number, b: Number, *, dtype: str = "") -> Scalar:
+    """The greater of two floats; one of them where the other is NaN."""
+
+def fmin(a: Number, b: Number, *, dtype: str = "") -> Scalar:
+    """The lesser of two floats; one of them where the other is NaN."""
+
 def fmod(x: Number, y: Number, *, dtype: str = "") -> Scalar:
     """The remainder of x / y, with the sign of x."""
 
@@ -93,10 +99,10 @@ def log2(x: Number, *, dtype: str = "") -> Scalar:
     """The logarithm to base 2."""
 
 def max(a: Number, b: Number, *, dtype: str = "") -> Scalar:
-    """The greater of two."""
+    """The greater of two; NaN when either is."""
 
 def min(a: Number, b: Number, *, dtype: str = "") -> Scalar:
-    """The lesser of two."""
+    """The lesser of two; NaN when either is."""
 
 def of_bits(x: Number, *, dtype: str = "") -> Scalar:
     """The float of such bits."""
@@ -181,6 +187,8 @@ __all__ = [
     "floordiv",
     "floormod",
     "fma",
+    "fmax",
+    "fmin",
     "fmod",
     "isfinite",
     "isinf",

@@ -40,6 +40,8 @@ _BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     "truncmod": np.fmod,
     "min": np.minimum,
     "max": np.maximum,
+    "fmin": np.fmin,
+    "fmax": np.fmax,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import BinaryOp, CompareOp
 
@@ -55,6 +57,28 @@ def minmax(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:
         return value
     nan = em.pure(f"fcmp uno {t.text} {a}, {a}")
     return em.pure(f"select {t.mask.text} {nan}, {t.text} {a}, {t.text} {value}")
+
+
+def passing_nan(
+    em: Emitter, op: Literal["fmin", "fmax"], t: Ty, a: str, b: str, numbers: tuple[bool, ...]
+) -> str:
+    """The smaller or greater float; where one is NaN, the other.
+
+    Args:
+        em: Where to emit.
+        op: The operation.
+        t: The operands' type.
+        a: The first.
+        b: The second.
+        numbers: Whether each is certainly no NaN.
+    """
+    if em.unit.abilities.nan_minmax or not any(numbers):
+        return em.intrinsic("minnum" if op == "fmin" else "maxnum", t, a, b)
+    first, _ = numbers
+    number, other = (a, b) if first else (b, a)
+    # `maxps`, which gives the second where either is NaN.
+    beats = em.pure(f"fcmp {'olt' if op == 'fmin' else 'ogt'} {t.text} {other}, {number}")
+    return em.pure(f"select {t.mask.text} {beats}, {t.text} {other}, {t.text} {number}")
 
 
 def _is_nan(constant: str) -> bool:

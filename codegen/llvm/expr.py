@@ -33,11 +33,12 @@ from unity.ir.stmt import Buffer
 from unity.ir.visit_prim import prim_children
 
 from .affine import as_near, as_ramp, is_nonnegative, is_within
-from .arithmetic import bool_binary, compare, float_binary, int_binary
+from .arithmetic import bool_binary, compare, float_binary, int_binary, passing_nan
 from .bounds import new_conditions
 from .cast import cast
 from .emitter import Emitter, float_text, int_text, steps_text
-from .math.table import intrinsic
+from .floats import is_nonpositive, is_number
+from .math.table import EXP_NONPOSITIVE, intrinsic
 from .memory import (
     MOST_APART,
     At,
@@ -77,6 +78,7 @@ class Expressions:
         fail: Emits the code that leaves the function with a result, ending the block.
         checks: Whether every access asserts its index.
         proven: Identities of accesses that need no check.
+        numbers: Buffers that never hold NaN.
     """
 
     __slots__ = (
@@ -89,6 +91,7 @@ class Expressions:
         "em",
         "fail",
         "nonnegative",
+        "numbers",
         "pointers",
         "proven",
         "values",
@@ -101,11 +104,13 @@ class Expressions:
         *,
         checks: bool,
         proven: frozenset[int] = frozenset(),
+        numbers: frozenset[Buffer] = frozenset(),
     ) -> None:
         self.em = em
         self.fail = fail
         self.checks = checks
         self.proven = proven
+        self.numbers = numbers
         self.values: Scope[PrimVar | SizeVar] = Scope()
         self.pointers: Scope[Buffer] = Scope()
         self.counters: set[PrimVar] = set()
@@ -247,6 +252,9 @@ class Expressions:
                 if fused is not None:
                     return fused
             a, b, dtype = self._pair(e.a, e.b)
+            if e.op in ("fmin", "fmax"):
+                sure = tuple(is_number(x, self.numbers) for x in (e.a, e.b))
+                return passing_nan(self.em, e.op, value_type(dtype), a, b, sure)
             return float_binary(self.em, e.op, dtype, a, b, "" if e.op == "div" else flags)
         a, b, dtype = self._pair(e.a, e.b)
         if dtype.kind == "bool":
@@ -290,7 +298,8 @@ class Expressions:
         lanes = max((a.dtype.lanes for a in e.args), default=1)
         args = [self._widened(self.expr(a), a.dtype, lanes) for a in e.args]
         dtype = e.args[0].dtype if e.args else e.dtype
-        return intrinsic(self.em, e.name, dtype.with_lanes(lanes), args)
+        name = EXP_NONPOSITIVE if e.name == "exp" and is_nonpositive(e.args[0]) else e.name
+        return intrinsic(self.em, name, dtype.with_lanes(lanes), args)
 
     def _foreign_call(self, e: Intrinsic) -> str:
         assert all(x.dtype.lanes == 1 for x in (e, *e.args)), "a foreign call on vectors"

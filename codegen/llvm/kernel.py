@@ -11,6 +11,7 @@ from unity.ir.stmt import Buffer, PrimFunc
 
 from .analysis import Analysis
 from .emitter import Emitter, Unit
+from .floats import numbers_in
 from .memory import At, load
 from .proven import proven
 from .stmt import Facts, Key, Statements
@@ -37,11 +38,12 @@ def emit_kernel(
     keys: list[Key] = [*func.buffers, *size_params(func), *scalar_params(func)]
     streamed = streamed_of(func)
     inside = proven(func.body) if checks else frozenset[int]()
+    numbers = numbers_in(func.body)
     for suffix, past in (("body", streamed), ("cached", frozenset[Buffer]())):
         if suffix == "cached" and not streamed:
             break
         alias = func.attrs.get("noalias", True) is False
-        facts = Facts(analysis, checks, inside, may_alias=alias, streamed=past)
+        facts = Facts(analysis, checks, inside, numbers, may_alias=alias, streamed=past)
         body = Statements(unit, f"{name}.{suffix}", messages, facts)
         params: list[str] = []
         for k, key in enumerate(keys):

@@ -45,6 +45,7 @@ class Facts:
         analysis: What is found in it.
         checks: Whether each access asserts that its index lies within the buffer.
         proven: Identities of accesses that surely do.
+        numbers: Buffers that never hold NaN.
         may_alias: Whether its buffers may overlap.
         streamed: Parameters that are written past the caches, which begin with a line of memory.
     """
@@ -52,6 +53,7 @@ class Facts:
     analysis: Analysis
     checks: bool = False
     proven: frozenset[int] = frozenset()
+    numbers: frozenset[Buffer] = frozenset()
     may_alias: bool = False
     streamed: frozenset[Buffer] = frozenset()
 
@@ -100,7 +102,11 @@ class Statements:
         self.messages = messages
         self.facts = facts
         self.expressions = Expressions(
-            self.em, self._leave, checks=facts.checks, proven=facts.proven
+            self.em,
+            self._leave,
+            checks=facts.checks,
+            proven=facts.proven,
+            numbers=facts.numbers,
         )
         self._heap: list[str] = []
         self._instructions = Instructions(self.em, self.expressions, {})

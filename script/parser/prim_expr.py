@@ -253,6 +253,9 @@ class PrimEvaluator(Evaluator):
             )
         if op in ("floordiv", "floormod", "truncdiv", "truncmod") and not element.is_int:
             raise self.source.error(node, f"{op} is for integers, got {element}", "write /")
+        if op in ("fmin", "fmax") and not element.is_float:
+            why = f"T.{op} is for floats, got {element}"
+            raise self.source.error(node, why, f"write T.{op[1:]}")
         if op in ("and", "or", "xor", "shl", "shr") and element.is_float:
             raise self.source.error(node, f"{op} is for integers and bools, got {element}")
         return Binary(op, a, b)

@@ -54,6 +54,8 @@ _CALLED: dict[str, str] = {
     "truncmod": "T.truncmod",
     "min": "T.min",
     "max": "T.max",
+    "fmin": "T.fmin",
+    "fmax": "T.fmax",
 }
 _SIGN: dict[str, str] = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 

@@ -9,8 +9,11 @@ from unity.ir.prim_expr import Binary, BinaryOp, Load, PrimExpr, imm
 from unity.ir.stmt import Store
 from unity.te import max_value, min_value
 
-ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
+ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "fmin", "fmax", "and", "or"]
 _REDUCE_OPS = frozenset(get_args(ReduceOp))
+
+EXTREMES = ("min", "max", "fmin", "fmax")
+"""Operations that give one of their operands, and so round nothing."""
 
 
 def combines(op: BinaryOp) -> TypeGuard[ReduceOp]:
@@ -25,11 +28,11 @@ def neutral(op: ReduceOp, dtype: DType) -> PrimExpr:
             return imm(0, dtype)
         case "mul":
             return imm(1, dtype)
-        case "min":
+        case "min" | "fmin":
             return max_value(dtype)
         case "and":
             return imm(1 if dtype.kind == "bool" else -1, dtype)
-        case "max":
+        case "max" | "fmax":
             return min_value(dtype)
 
 

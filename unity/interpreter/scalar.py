@@ -72,9 +72,7 @@ def binary(op: BinaryOp, dtype: DType) -> BinaryFn:
         return _BOOL.get(op) or _reject(op, dtype)
     if dtype.is_float:
         return _FLOAT.get(op) or _reject(op, dtype)
-    if op == "div":
-        _reject(op, dtype)
-    exact, wrap = _INT[op], wrapper(dtype)
+    exact, wrap = _INT.get(op) or _reject(op, dtype), wrapper(dtype)
     if op in _GROWS:
         return _GROWS[op](wrap, -1 << (dtype.bits - 1) if dtype.kind == "int" else 0, _most(dtype))
     if op in ("shl", "shr"):
@@ -176,6 +174,14 @@ def _float_max(a: Held, b: Held) -> Held:
     return a if a > b or a != a else b
 
 
+def _float_fmin(a: Held, b: Held) -> Held:
+    return a if a <= b or b != b else b
+
+
+def _float_fmax(a: Held, b: Held) -> Held:
+    return a if a >= b or b != b else b
+
+
 _FLOAT: dict[BinaryOp, BinaryFn] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -187,6 +193,8 @@ _FLOAT: dict[BinaryOp, BinaryFn] = {
     "truncmod": np.fmod,
     "min": _float_min,
     "max": _float_max,
+    "fmin": _float_fmin,
+    "fmax": _float_fmax,
 }
 _VECTOR: dict[BinaryOp, BinaryFn] = {
     "add": np.add,
@@ -198,6 +206,8 @@ _VECTOR: dict[BinaryOp, BinaryFn] = {
     "truncmod": np.fmod,
     "min": np.minimum,
     "max": np.maximum,
+    "fmin": np.fmin,
+    "fmax": np.fmax,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BinaryOp: TypeAlias = Literal[
     "add", "sub", "mul", "div", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max",
-    "and", "or", "xor", "shl", "shr",
+    "fmin", "fmax", "and", "or", "xor", "shl", "shr",
 ]  # fmt: skip
 DIVISIONS: tuple[BinaryOp, ...] = ("floordiv", "floormod", "truncdiv", "truncmod")
 """Operations that stop a program where they divide integers by zero."""

@@ -130,6 +130,18 @@ def max_(a: Operand, b: Operand) -> Binary:
 
 
 @public
+def fmin(a: Operand, b: Operand) -> Binary:
+    """The smaller float; one of them where the other is NaN."""
+    return _binary("fmin", a, b)
+
+
+@public
+def fmax(a: Operand, b: Operand) -> Binary:
+    """The larger float; one of them where the other is NaN."""
+    return _binary("fmax", a, b)
+
+
+@public
 def clamp(x: PrimExpr, low: Operand, high: Operand) -> PrimExpr:
     """``min(max(x, low), high)``."""
     return min_(max_(x, low), high)

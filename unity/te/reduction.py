@@ -129,6 +129,8 @@ COMBINERS: dict[str, Combiner] = {
         _of_op("prod", "mul", lambda d: imm(1, d)),
         _of_op("max", "max", min_value),
         _of_op("min", "min", max_value),
+        _of_op("fmax", "fmax", min_value),
+        _of_op("fmin", "fmin", max_value),
         _of_op("any", "or", lambda d: imm(0, d)),
         _of_op("all", "and", lambda d: imm(1, d)),
         _arg("argmax", lambda new, old: all_true(new > old), largest=True),

@@ -124,6 +124,12 @@ def exp(x: Num) -> Num:
     return scale(_exp_reduced(reduced.r), reduced)
 
 
+def exp_nonpositive(x: Num) -> Num:
+    """``e**x`` for x not above zero: 1.1 ulp. No power of two is too large, which saves three."""
+    y = _scaled_exp_of_negative(x)
+    return y if _scales(x) else y * 2.0**-_DOWN
+
+
 def _scaled_exp_of_negative(x: Num) -> Num:
     """``e**x`` for x not above zero; times ``2**_DOWN``, and so normal, where nothing `_scales`."""
     w = _WIDTHS[x.t.bits]

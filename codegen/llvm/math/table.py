@@ -21,8 +21,11 @@ from .lanes import Num
 
 Formula: TypeAlias = Callable[..., Num]
 
+EXP_NONPOSITIVE = "exp_nonpositive"
+"""What ``exp`` is called where its argument is certainly not above zero."""
 _FUNCTIONS: Mapping[str, tuple[Formula, int]] = {
     "exp": (exponential.exp, 1),
+    EXP_NONPOSITIVE: (exponential.exp_nonpositive, 1),
     "exp2": (exponential.exp2, 1),
     "expm1": (exponential.expm1, 1),
     "sinh": (exponential.sinh, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -150,6 +151,7 @@ _BINARY: dict[BinaryOp, Callable[..., Array]] = {
     "min": np.minimum,
     "max": np.maximum,
 }
+_PASSING_NAN: dict[BinaryOp, Callable[..., Array]] = {"fmin": np.fmin, "fmax": np.fmax}
 
 
 @pytest.mark.rotated(3)
@@ -169,14 +171,15 @@ def test_arithmetic_is_numpys(name: str) -> None:
             .astype(d.numpy)
             for _ in range(2)
         )
+    functions = _BINARY | (_PASSING_NAN if d.is_float else {})
     funcs = {
         f"{op}_{lanes}": elementwise(binary(op), [d, d], d, lanes)
-        for op in _BINARY
+        for op in functions
         for lanes in (1, 16)
     }
     kernels = build(funcs)
     with np.errstate(all="ignore"):
-        for op, function in _BINARY.items():
+        for op, function in functions.items():
             for lanes in (1, 16):
                 out = np.zeros(64, d.numpy)
                 kernels[f"{op}_{lanes}"]([a, b, out], {"n": 64})
@@ -337,6 +340,20 @@ def test_minimum_with_a_constant_propagates_nan(
     got = apply(lambda x: binary(op)(x, bound), [data], FLOAT32, 4)
     want = (np.minimum if op == "min" else np.maximum)(data, np.float32(limit))
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("target", [HOST, BASELINE], ids=["host", "baseline"])
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("op", ["fmin", "fmax"])
+def test_an_extreme_beside_numbers_passes_nan_over(
+    op: Literal["fmin", "fmax"], lanes: int, target: Target
+) -> None:
+    """What is known to be a number takes one instruction; it must be the right operand of it."""
+    data = np.array([1.5, math.nan, -math.inf, math.inf, -2.0, math.nan, 0.0, 7.0] * 2, np.float32)
+    number = Imm(1.0, FLOAT32.with_lanes(lanes))
+    want = (np.fmin if op == "fmin" else np.fmax)(data, np.float32(1.0))
+    for value in (lambda x: Binary(op, x, number), lambda x: Binary(op, number, x)):
+        np.testing.assert_array_equal(apply(value, [data], FLOAT32, lanes, target), want)
 
 
 def test_a_product_and_a_sum_are_one_instruction() -> None:

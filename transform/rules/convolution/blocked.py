@@ -17,6 +17,7 @@ from unity.ir.representative import IMAGE, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap, parted_at
+from ...blocks.combine import EXTREMES
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import block_path
@@ -175,7 +176,7 @@ def _blocked(nest: Nest, target: Target) -> Blocked | None:
 def _in_wide(reduction: Reduction) -> Reduction:
     """The least or greatest of narrow floats found among wide ones, which is exact."""
     value = reduction.value
-    if not _is_narrow(value.dtype) or reduction.op not in ("min", "max"):
+    if not _is_narrow(value.dtype) or reduction.op not in EXTREMES:
         return reduction
     return replace(reduction, value=Cast(FLOAT32, value))
 

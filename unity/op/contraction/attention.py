@@ -16,6 +16,7 @@ from unity.ir.types import TensorType, Type
 from unity.op.accumulate import Real, real, working_dtype
 from unity.op.argument import common_dtype, has, require_equal, tensor, type_text
 from unity.op.attribute import FLAG, INT, INTS, NUMBER, SIZE, TEXT, TEXTS
+from unity.op.reduction.softmax import exp_below
 from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from unity.op.sampling import Sampler, sample
 
@@ -204,11 +205,11 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
 
     x = te.compute(scores.shape, biased, "biased")
     j = te.reduce_axis(count, "j")
-    peak = te.compute(x.shape[:3], lambda *i: te.max(x[(*i, j.var)], axis=[j]), "peak")
+    peak = te.compute(x.shape[:3], lambda *i: te.reduce("fmax", (x[(*i, j.var)],), [j]), "peak")
     if attrs["zero_unseen"]:
         highest, least = peak, imm(float(np.finfo(wide.name).min), wide)
         peak = te.compute(x.shape[:3], lambda *i: te.max_(highest[i], least), "finite")
-    weight = te.compute(x.shape, lambda *i: visible(i, te.exp(x[i] - peak[i[:3]]), 0.0), "weight")
+    weight = te.compute(x.shape, lambda *i: visible(i, exp_below(x[i], peak[i[:3]]), 0.0), "weight")
     j = te.reduce_axis(count, "j")
     total = te.compute(x.shape[:3], lambda *i: te.sum(weight[(*i, j.var)], axis=[j]), "total")
     zero, one = imm(0.0, wide), imm(1.0, wide)

@@ -30,23 +30,33 @@ def _infer(call: OpCall) -> Type:
 def _rows(
     args: Sequence[ComputeArg], attrs: Attrs
 ) -> tuple[te.Tensor, int, te.Tensor, tuple[PrimExpr, ...]]:
-    """The tensor, its axis, the maxima along it and their shape."""
+    """The tensor, its axis, the maxima along it and their shape.
+
+    NaN is passed over there: it makes the sum NaN, and so all of the row.
+    """
     (x,) = args
     assert isinstance(x, te.Tensor)
     along = int_attr(attrs, "axis") % len(x.shape)
     outer = (*x.shape[:along], *x.shape[along + 1 :])
     k = te.reduce_axis(x.shape[along], "k")
     peak = te.compute(
-        outer, lambda *i: te.max(widened(x[(*i[:along], k.var, *i[along:])]), axis=[k]), "peak"
+        outer,
+        lambda *i: te.reduce("fmax", (widened(x[(*i[:along], k.var, *i[along:])]),), [k]),
+        "peak",
     )
     return x, along, peak, outer
+
+
+def exp_below(x: PrimExpr, peak: PrimExpr) -> PrimExpr:
+    """``exp(x - peak)``; that x is no greater is said, for `exp` takes less work then."""
+    return te.exp(te.min_(x - peak, 0))
 
 
 def _softmax(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     x, along, peak, outer = _rows(args, attrs)
     shifted = te.compute(
         x.shape,
-        lambda *i: te.exp(widened(x[i]) - peak[(*i[:along], *i[along + 1 :])]),
+        lambda *i: exp_below(widened(x[i]), peak[(*i[:along], *i[along + 1 :])]),
         "exponential",
     )
     k = te.reduce_axis(x.shape[along], "k")
@@ -68,7 +78,9 @@ def _log_softmax(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
     k = te.reduce_axis(x.shape[along], "k")
     total = te.compute(
         outer,
-        lambda *i: te.sum(te.exp(widened(x[(*i[:along], k.var, *i[along:])]) - peak[i]), axis=[k]),
+        lambda *i: te.sum(
+            exp_below(widened(x[(*i[:along], k.var, *i[along:])]), peak[i]), axis=[k]
+        ),
         "total",
     )
 

@@ -292,9 +292,9 @@ def _binary(op: str, x: Vector, y: Vector) -> Vector:
             return x - y
         case "mul":
             return x * y
-        case "min":
+        case "min" | "fmin":
             return np.minimum(x, y)
-        case "max":
+        case "max" | "fmax":
             return np.maximum(x, y)
         case "floordiv" | "truncdiv":
             return x // np.where(y == 0, 1, y)

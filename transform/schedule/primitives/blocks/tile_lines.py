@@ -31,7 +31,7 @@ from .tile_axis import Tiles, asked, dimension_of, moved_to, plain_loops
 BLOCK = "tile_lines, argument 1 'block'"
 AXIS = "tile_lines, argument 2 'axis'"
 LINES = "tile_lines, argument 3 'lines'"
-ARITHMETIC = ("add", "sub", "mul", "div", "min", "max")
+ARITHMETIC = ("add", "sub", "mul", "div", "min", "max", "fmin", "fmax")
 """Operations that may be done on whatever values there are."""
 
 

@@ -9,6 +9,7 @@ from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Buffer, PrimFunc, Stmt, Store
 from unity.ir.visit import prim_loads, rewrite_stmt
 
+from ....blocks.combine import EXTREMES
 from ....blocks.tree import Outcome, illegal, with_buffers
 from .set_scope import laid_out
 
@@ -87,7 +88,7 @@ def set_dtype(func: PrimFunc, name: str, index: int, dtype: DType) -> Outcome:
 def _widened(where: str, value: PrimExpr, old: Buffer, new: Buffer) -> PrimExpr:
     """What is stored, as the wider float."""
     match value:
-        case Binary("min" | "max" as op, Load() as kept, other) if kept.buffer is old:
+        case Binary(op, Load() as kept, other) if op in EXTREMES and kept.buffer is old:
             return Binary(op, replace(kept, buffer=new), _widened(where, other, old, new))
         case Imm():
             return imm(value.value, new.dtype)
