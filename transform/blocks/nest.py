@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from unity.ir.foreign import symbols_in
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, Seq, Stmt, Store
-from unity.ir.visit import prim_loads, stmt_exprs, substitute_stmt, variables, walk_stmt
+from unity.ir.visit import prim_loads, stmt_exprs, substitute_stmt, variables, walk_prim, walk_stmt
 
 from .combine import ReduceOp, neutral, step_of
 from .extents import number
@@ -198,3 +198,34 @@ def _reducing(block: Block, axes: tuple[Axis, ...], reduced: tuple[Axis, ...]) -
     result = PrimVar("result", body.value.dtype)
     reduction = Reduction(op, reduced, value, init.value, result)
     return Nest(block.name, axes, reduction, replace(body, value=result), body.buffer)
+
+
+def padded_choice(reduction: Reduction) -> Select | None:
+    """The only choice of a reduction, if steps that take what is no element change nothing.
+
+    They give the neutral element, or multiply by zero; the other factors are taken to be finite.
+    """
+    choices = {e for e in walk_prim(reduction.value) if isinstance(e, Select)}
+    if len(choices) != 1:
+        return None
+    (choice,) = choices
+    return choice if _changes_nothing(reduction, choice) else None
+
+
+def _changes_nothing(reduction: Reduction, choice: Select) -> bool:
+    """Whether a step that takes padding leaves the result as it is."""
+
+    def vanishes(e: PrimExpr) -> bool:
+        match e:
+            case Cast(_, value):
+                return vanishes(value)
+            case Binary("mul", a, b):
+                return vanishes(a) or vanishes(b)
+            case Select():
+                return e == choice and isinstance(e.orelse, Imm) and e.orelse.value == 0
+            case _:
+                return False
+
+    if reduction.value == choice:
+        return choice.orelse == reduction.identity
+    return reduction.op == "add" and vanishes(reduction.value)

@@ -23,8 +23,7 @@ from unity.ir.prim_expr import (
 from unity.ir.visit import walk_prim
 
 from ..blocks.access import all_axes, known_of, mentions
-from ..blocks.nest import Axis, Nest, Reduction
-from ..blocks.padded import padded_choice
+from ..blocks.nest import Axis, Nest, Reduction, padded_choice
 
 
 @dataclass(frozen=True, slots=True)

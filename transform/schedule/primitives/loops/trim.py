@@ -15,7 +15,7 @@ from unity.ir.visit import map_stmt, prim_loads, rewrite_stmt, walk_prim
 from ....blocks.conditions import Condition, conditions_at, without_parts
 from ....blocks.dependence import loose_statement
 from ....blocks.motion import shifting_bounds
-from ....blocks.padded import padded_choice
+from ....blocks.nest import padded_choice
 from ....blocks.site import Site, sites
 from ....blocks.tree import (
     Outcome,

@@ -15,7 +15,7 @@ from unity.ir.visit import prim_loads, rewrite_prim, substitute_prim, variables
 
 from ....blocks.dataflow import axes_of_index, plain_store
 from ....blocks.dependence import loose_statement
-from ....blocks.padded import padded_choice
+from ....blocks.nest import padded_choice
 from ....blocks.site import Site, sites
 from ....blocks.tree import (
     Outcome,

@@ -9,7 +9,7 @@ from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import PrimFunc
 from unity.ir.visit import prim_loads, rewrite_prim
 
-from ....blocks.padded import padded_choice
+from ....blocks.nest import padded_choice
 from ....blocks.tree import (
     Outcome,
     block_path,
