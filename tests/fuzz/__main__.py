@@ -2,14 +2,13 @@
 
 Each program is judged in a child process, so that one that crashes or hangs is a failure like
 others. A failing program is made smaller as long as it fails in the same way, and written as a
-short script to ``--folder``. What was found goes to ``--output``: for each kind how many programs,
-from which seed, on which cpu, at which commit, and the failures. Exit code 1 if there are any.
+short script to ``--folder``. What was found is noted in ``--output`` (`notes`); a run without
+``--seed`` goes on where the last one noted there ended. Exit code 1 if anything fails.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import subprocess
@@ -19,12 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from tests.bench.machine import machine
 
 from .kind import Kind, P, said
 from .kinds import KINDS
+from .notes import Slice, next_seed, note
 from .running import judged
 from .shrink import shrunk
 
@@ -92,43 +91,26 @@ def commit() -> str:
     return found.stdout.strip()
 
 
-def note(path: Path, kind: str, row: dict[str, Any]) -> None:
-    """Put a kind's row in the file of results, which is replaced whole.
-
-    A run that goes on where the one before ended makes one row with it.
-    """
-    rows = json.loads(path.read_text()) if path.exists() else {}
-    before = rows.get(kind)
-    if before is not None and before["seed"] + before["count"] == row["seed"]:
-        sums = {name: before[name] + row[name] for name in ("count", "seconds")}
-        failures = {**before["failures"], **row["failures"]}
-        row = {**row, **sums, "seed": before["seed"], "failures": failures}
-    text = json.dumps({**rows, kind: row}, indent=1, sort_keys=True)
-    beside = path.with_suffix(".new")
-    beside.write_text(text + "\n")
-    beside.replace(path)
-
-
 def main(args: list[str] | None = None) -> int:
     """Judge, shrink, write; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("kind", choices=sorted(KINDS))
     parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0, help="the first of the seeds")
+    parser.add_argument("--seed", type=int, default=None, help="the first; else the next one")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="of scripts that fail")
     parser.add_argument("--output", type=Path, default=None, help=f"for instance {RESULTS}")
     given = parser.parse_args(args)
     os.environ.setdefault("UNITY_COMPILE_PROCESSES", "1")
     start, at = time.monotonic(), commit()
-    seeds = range(given.seed, given.seed + given.count)
+    first = next_seed(given.output, given.kind) if given.seed is None else given.seed
+    seeds = range(first, first + given.count)
     failures = fuzz(KINDS[given.kind](), seeds, given.jobs, given.folder)
     seconds = time.monotonic() - start
     print(f"{given.kind}: {given.count} programs, {len(failures)} wrong, {seconds:.0f} s")
     if given.output is not None:
-        about = {"date": date.today().isoformat(), "machine": machine(), "commit": at}
-        row = {"count": given.count, "seed": given.seed, "seconds": round(seconds), **about}
-        note(given.output, given.kind, {**row, "failures": failures})
+        ran = Slice(seeds, at, date.today().isoformat(), machine(), round(seconds))
+        note(given.output, given.kind, ran, failures)
     return 1 if failures else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 import signal
@@ -23,6 +22,7 @@ from .graphs import Graph
 from .kernels import RUN_STEPS, Scheduled, drawn_with_steps, script, smaller
 from .kind import Kind, sort_of
 from .kinds import KINDS, graph_kind
+from .notes import Slice, next_seed, note, rows_of
 from .running import failure_of, judged
 from .shrink import parts_removed, shrunk
 
@@ -141,13 +141,39 @@ def test_what_can_not_be_drawn_is_a_failure(tmp_path: Path) -> None:
     assert "draw(0)" in write(kind, 0, "", tmp_path).read_text()
 
 
-def test_the_command_notes_what_it_ran(tmp_path: Path) -> None:
+def test_the_command_goes_on_where_it_ended(tmp_path: Path) -> None:
     out = tmp_path / "results.json"
-    for seed in (0, 3):
-        args = ["script", "--count", "3", "--seed", str(seed), "--output", str(out)]
+    for seed in (["--seed", "5"], []):
+        args = ["script", "--count", "3", *seed, "--output", str(out)]
         assert main([*args, "--folder", str(tmp_path)]) == 0
-    row = json.loads(out.read_text())["script"]
-    assert (row["count"], row["seed"], row["failures"]) == (6, 0, {})
+    row = rows_of(out)["script"]
+    assert (row["count"], row["failures"], row["mended"]) == (6, {}, {})
+    assert [s["seeds"] for s in row["slices"]] == [[5, 11]]
+
+
+def test_slices_say_where_the_code_changed_and_what_was_mended(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+
+    def ran(first: int, last: int, commit: str) -> Slice:
+        return Slice(range(first, last), commit, "2026-11-28", "znver3", 2)
+
+    note(out, "graph", ran(0, 4, "a"), {1: "ValueError: no", 2: "Crash: SIGSEGV"})
+    note(out, "graph", ran(4, 6, "a"), {})
+    note(out, "graph", ran(6, 8, "b"), {})
+    note(out, "graph", ran(1, 2, "b"), {})
+    row = rows_of(out)["graph"]
+    assert [(s["seeds"], s["commit"], s["seconds"]) for s in row["slices"]] == [
+        ([0, 6], "a", 4),
+        ([6, 8], "b", 2),
+        ([1, 2], "b", 2),
+    ]
+    assert (row["count"], next_seed(out, "graph"), next_seed(out, "script")) == (8, 8, 0)
+    assert row["failures"] == {"2": "Crash: SIGSEGV"}
+    assert row["mended"] == {"1": {"failure": "ValueError: no", "passes_at": "b"}}
+    note(out, "graph", ran(1, 2, "c"), {1: "ValueError: again"})
+    row = rows_of(out)["graph"]
+    assert row["failures"] == {"1": "ValueError: again", "2": "Crash: SIGSEGV"}
+    assert row["mended"] == {}
 
 
 def test_cuts_leave_out_each_part() -> None:
