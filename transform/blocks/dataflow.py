@@ -160,7 +160,8 @@ def site_of(path: Path) -> Site:
     block = path[-1]
     assert isinstance(block, Block)
     above = scope_path(path)[:-1]
-    return Site(block, above, loops_of(above), known_above(path))
+    outside = known_above(path[: len(path) - len(above)])
+    return Site(block, above, loops_of(above), known_above(path), outside)
 
 
 def sole_store(block: Block, buffer: Buffer, func: PrimFunc) -> bool:

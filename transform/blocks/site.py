@@ -10,10 +10,17 @@ from math import prod
 from unity.arith import Analyzer
 from unity.arith.iter_map import IterMap, detect
 from unity.arith.region import covers, end, intersection, lesser, relaxed
-from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
+from unity.ir.empty_reduction import conjuncts, init_of_empty
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Region, Stmt, Store
-from unity.ir.visit import prim_loads, stmt_children, substitute_prim, variables, walk_stmt
+from unity.ir.visit import (
+    prim_loads,
+    stmt_children,
+    stmt_loads,
+    substitute_prim,
+    variables,
+    walk_stmt,
+)
 
 from .extents import number
 from .limits import limited
@@ -29,12 +36,14 @@ class Site:
         above: The statements from that one down to the block, without it.
         loops: Those of them that are loops.
         known: What is known of variables at the block.
+        outside: What is known of variables around the first of the loops, where none need run.
     """
 
     block: Block
     above: Path
     loops: tuple[For, ...]
     known: Analyzer
+    outside: Analyzer = Analyzer()  # noqa: RUF009
 
     @property
     def is_certain(self) -> bool:
@@ -169,6 +178,9 @@ class Site:
     ) -> tuple[Range, ...] | None:
         """The rectangle that the block provably writes all of while the loops run.
 
+        A loop that moves nothing about it must run, unless the block only changes what is there,
+        or its init is written where there is nothing to reduce.
+
         Args:
             buffer: What it writes.
             given: What holds where it is asked for, as `asked` has it.
@@ -176,10 +188,16 @@ class Site:
         region = next((r for r in self.block.writes if r.buffer is buffer), None)
         if region is None or not self.is_certain or not stores_always(self.block.body):
             return None
+        changes = self.block.init is None and self._loads(buffer)
         if any(r.extent != imm(1) for r in region.ranges):
-            return self._own_box(buffer)
+            return self._own_box(buffer, changes)
         site = self if not given & self.asked() else self._given(given)
-        return site._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
+        return site._box([bound_to(r.begin, self.block.axes) for r in region.ranges], (), changes)
+
+    def _loads(self, buffer: Buffer) -> bool:
+        """Whether what the block does starts from what a buffer holds."""
+        stmts = walk_stmt(self.block.body)
+        return any(x.buffer is buffer for s in stmts for x in stmt_loads(s))
 
     def _given(self, given: AbstractSet[PrimExpr]) -> Site:
         """The site where parts of the block's predicate hold."""
@@ -187,7 +205,7 @@ class Site:
         left = [p for p in conjuncts(self.block.predicate) if not self.settled([p]) <= given]
         return replace(self, block=replace(self.block, predicate=conjunction(left)))
 
-    def _own_box(self, buffer: Buffer) -> tuple[Range, ...] | None:
+    def _own_box(self, buffer: Buffer, changes: bool) -> tuple[Range, ...] | None:
         """The same of a block that is loops around one store."""
         own: list[For] = []
         known, body = self.known, self.block.body
@@ -198,7 +216,7 @@ class Site:
         if not own or not isinstance(body, Store) or body.buffer is not buffer:
             return None
         inside = replace(self, loops=(*self.loops, *own), known=known)
-        return inside._box([bound_to(i, self.block.axes) for i in body.indices], own)
+        return inside._box([bound_to(i, self.block.axes) for i in body.indices], own, changes)
 
     def covers_domain(self) -> bool:
         """Whether the loops provably take the block to every point of its axes' domains.
@@ -210,10 +228,12 @@ class Site:
         return box is not None and covers(box, [a.domain for a in axes], self.known)
 
     def _box(
-        self, indices: Sequence[PrimExpr], own: Sequence[For] = ()
+        self, indices: Sequence[PrimExpr], own: Sequence[For] = (), changes: bool = False
     ) -> tuple[Range, ...] | None:
         """The box that indices take every point of while loops run, some the block's own."""
         used = {v for i in indices for v in variables(i)}
+        if not changes and not self._run_without(used):
+            return None
         loops = [x for x in self.loops if x.var in used]
         under = limited(indices, loops, self.block.predicate, self.known)
         m = iteration_map(under.values, under.loops, under.known)
@@ -225,6 +245,16 @@ class Site:
             assert extent is not None
             box.append(Range(s.base, extent))
         return self._clipped(tuple(box), indices, own, under.left)
+
+    def _run_without(self, moved: AbstractSet[PrimVar]) -> bool:
+        """Whether loops of other variables run where those around them do, or leave the init."""
+        known = self.outside
+        for loop in (x for x in self.loops if number(x.extent) != 1):
+            runs = loop.var in moved or known.prove(Compare("ge", loop.extent, imm(1)))
+            if not runs and init_of_empty(loop) is None:
+                return False
+            known = known.with_extent(loop.var, loop.begin, loop.extent)
+        return True
 
     def _clipped(
         self,
@@ -322,4 +352,5 @@ def _sites(s: Stmt, path: Path, above: Path, wanted: Callable[[Block], bool]) ->
         for child in stmt_children(s):
             yield from _sites(child, path, (*above, s), wanted)
     elif wanted(s):
-        yield Site(s, above, loops_of(above), known_above((*path, *above, s)))
+        outside = known_above((*path, (*above, s)[0]))
+        yield Site(s, above, loops_of(above), known_above((*path, *above, s)), outside)

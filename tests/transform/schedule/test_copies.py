@@ -97,7 +97,30 @@ def _rounded_once(s: Schedule) -> None:
     s.parallel(rows)
 
 
+def _again(times: str) -> Program:
+    """Stores of the same values over and over, some times for each row."""
+    return Program(
+        "a: f32[Buffer, 4], b: f32[Buffer, n], c: f32[Buffer, 4]",
+        f"""
+for i in range(4):
+    for j in range({times}):
+        with T.block("again"):
+            vi = T.axis.spatial(4, i)
+            c[vi] = a[vi] * 2.0
+""",
+        ({"n": 3}, {"n": 0}),
+    )
+
+
 LEGAL: dict[str, tuple[Program, Steps]] = {
+    "rows made at least once": (
+        _again("i + 1"),
+        lambda s: s.write_at("again", 0, s.get_loops("again")[0], "local"),
+    ),
+    "rows stored at least once": (
+        _again("i + 1"),
+        lambda s: s.cache_write("again", 0, "local", s.get_loops("again")[0]),
+    ),
     "tiles of windows": (HALO, _tiles_of_windows),
     "columns of a product": (HOSTILE["matmul"], _rows_of_sums),
     "a stretched row": (STRETCH, _looked_up),
@@ -191,6 +214,16 @@ REFUSED: dict[str, tuple[Program, Steps, str]] = {
             s.write_at("double", 0, s.split(s.get_loops("double")[0], [None, 4])[0], "local"),
         ),
         "write_at, argument 2 'index': what is made of 't' in an iteration is no known box",
+    ),
+    "rows that may not be made": (
+        _again("n"),
+        lambda s: s.write_at("again", 0, s.get_loops("again")[0], "local"),
+        "write_at, argument 2 'index': what is made of 'c' in an iteration is no known box",
+    ),
+    "a row that is not made": (
+        _again("T.max(0, 1 - i * 4)"),
+        lambda s: s.cache_write("again", 0, "local", s.get_loops("again")[0]),
+        "cache_write, argument 4 'at': what 'again' makes of 'c' in an iteration is no box",
     ),
     "nothing to update": (
         HOSTILE["matmul"],

@@ -113,7 +113,8 @@ def cache_write_at(func: PrimFunc, name: str, index: int, scope: str, var: PrimV
     buffer = block.writes[index].buffer
     _refuse_others(func, path, loop, buffer)
     above = path[len(target) : -1]
-    box = Site(block, above, loops_of(above), known_above(path)).fills(buffer)
+    site = Site(block, above, loops_of(above), known_above(path), known_at(target))
+    box = site.fills(buffer)
     if box is None:
         raise illegal(where, f"what {name!r} makes of {buffer.name!r} in an iteration is no box")
     begins = block.init is not None and buffer not in loaded(block.init)

@@ -115,7 +115,7 @@ def site_in(where: str, func: PrimFunc, path: Path, var: PrimVar) -> tuple[Path,
         raise illegal(where, why)
     refuse_shifting(where, func, path)
     above = scope[at + 1 : -1]
-    return target, loop, Site(block, above, loops_of(above), known_at(path[:-1]))
+    return target, loop, Site(block, above, loops_of(above), known_at(path[:-1]), known_at(target))
 
 
 def refuse_if_used(where: str, loop: For, buffer: Buffer, others: set[Buffer]) -> None:
