@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -161,7 +161,7 @@ def compile_kernels(
             done = workers.submit(compile_cached, text, target, level, store)
             jobs[symbol] = (told, key, done)
         pool = pool_object(target, store)
-        limit = compile_cached(LIMIT, target, "full", store)
+        limit = limit_object(target, store)
         made = {s: KernelCode(s, told, key, done.result()) for s, (told, key, done) in jobs.items()}
     if store is not None and made:
         store.trim()
@@ -228,15 +228,29 @@ def compile_cached(text: str, target: Target, level: Level, store: ObjectCache |
 
 def pool_object(target: Target, store: ObjectCache | None = None) -> bytes:
     """The object file of the thread pool for a target."""
-    return _pool_object(target.triple, target.cpu, target.features, store)
+    return _common_object(pool_text, target.triple, target.cpu, target.features, store)
 
 
-@lru_cache(maxsize=8)
-def _pool_object(
-    triple: str, cpu: str, features: tuple[str, ...], store: ObjectCache | None
+def limit_object(target: Target, store: ObjectCache | None = None) -> bytes:
+    """The object file of how many threads may work, which every library holds."""
+    return _common_object(_limit_text, target.triple, target.cpu, target.features, store)
+
+
+@lru_cache(maxsize=16)
+def _common_object(
+    text: Callable[[Target], str],
+    triple: str,
+    cpu: str,
+    features: tuple[str, ...],
+    store: ObjectCache | None,
 ) -> bytes:
     target = Target("cpu", triple, cpu, features)
-    return compile_cached(pool_text(target), target, "full", store)
+    return compile_cached(text(target), target, "full", store)
+
+
+def _limit_text(target: Target) -> str:
+    """The limit's LLVM IR, the same for all targets."""
+    return LIMIT
 
 
 def _level(analysis: Analysis) -> Level:

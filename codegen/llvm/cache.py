@@ -13,6 +13,7 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from logging import getLogger
@@ -137,29 +138,31 @@ class ObjectCache:
 
         What writers left behind that were killed goes, too.
         """
-        for path in self._files(".tmp"):
-            with contextlib.suppress(OSError):
-                if path.stat().st_mtime < time.time() - _ABANDONED:
-                    path.unlink()
-        entries: list[tuple[float, int, Path]] = []
-        for path in self._files(self.suffix):
-            with contextlib.suppress(OSError):
-                status = path.stat()
+        entries: list[tuple[float, int, str]] = []
+        for path, status in self._files():
+            if path.endswith(self.suffix):
                 entries.append((status.st_mtime, status.st_size, path))
+            elif path.endswith(".tmp") and status.st_mtime < time.time() - _ABANDONED:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
         total = sum(size for _, size, _ in entries)
+        if total <= self.limit:
+            return
         for _, size, path in sorted(entries):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                total -= size
             if total <= self.limit:
                 return
-            with contextlib.suppress(OSError):
-                path.unlink()
-                total -= size
 
-    def _files(self, suffix: str) -> list[Path]:
-        """What there is, as far as it can be listed."""
-        found: list[Path] = []
-        with contextlib.suppress(OSError):
-            found.extend(self.folder.glob(f"*/*{suffix}"))
-        return found
+    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """What there is, as far as it can be listed: thousands of files, at every compilation."""
+        with contextlib.suppress(OSError), os.scandir(self.folder) as folders:
+            for folder in folders:
+                with contextlib.suppress(OSError), os.scandir(folder.path) as files:
+                    for file in files:
+                        with contextlib.suppress(OSError):
+                            yield file.path, file.stat(follow_symlinks=False)
 
 
 def _head(key: str, body: bytes) -> bytes:
