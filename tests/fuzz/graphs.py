@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from random import Random
+from shutil import rmtree
+from tempfile import mkdtemp
 
 import numpy as np
 
-import unity
 from tests.generators.graph import arguments_for, module
+from unity.compilation import compiled
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dims import Dim
@@ -78,11 +82,23 @@ def check_printing(graph: Graph) -> None:
         raise AssertionError(f"read back differently: {wrong}")
 
 
-def check_compiled(graph: Graph) -> None:
-    """The compiled module gives what the interpreter gives, twice: its arena is used again."""
+@cache
+def kernels_folder() -> Path:
+    """A folder of kernels compiled before, for as long as this process runs."""
+    made = mkdtemp(prefix="unity_fuzz_")
+    atexit.register(rmtree, made, ignore_errors=True)
+    return Path(made)
+
+
+def check_compiled(kernels: Path, graph: Graph) -> None:
+    """The compiled module gives what the interpreter gives, twice: its arena is used again.
+
+    Half of the kernels of random modules were in modules before: they come from the cache, whose
+    keys are judged by that as well.
+    """
     args = graph.arguments()
     expected = interpret(graph.module, "main", args)
-    executable = unity.compile(graph.module, cache=None)
+    executable = compiled(graph.module, store=kernels)
     for _ in range(2):
         require_same(expected, plain(executable(*args)))
 

@@ -68,7 +68,7 @@ KINDS: dict[str, Callable[[], Kind[Any]]] = {
     "compiled": lambda: Kind(
         "compiled",
         partial(graphs.drawn, size=SIZE),
-        graphs.check_compiled,
+        partial(graphs.check_compiled, graphs.kernels_folder()),
         graphs.smaller,
         graphs.script(
             f"# compiled\nimport unity\nfrom unity.interpreter import interpret\n{_FROM_GRAPHS}",
