@@ -301,6 +301,12 @@ def cast(dtype: str, value: Value) -> Scalar:
 
 
 @word
+def reinterpret(dtype: str, value: Value) -> Scalar:
+    """The value of another dtype that has the same bits: integers, float32, float64, bfloat16."""
+    raise NotImplementedError
+
+
+@word
 def call(name: str, *args: Value, dtype: str = "", attrs: Attributes = None) -> Scalar:
     """A call of a scalar function by name."""
     raise NotImplementedError

@@ -35,6 +35,9 @@ def bits(x: Number, *, dtype: str = "") -> Scalar:
 def ceil(x: Number, *, dtype: str = "") -> Scalar:
     """The least integer not below x."""
 
+def clz(x: Number, *, dtype: str = "") -> Scalar:
+    """How many bits above the first set one are not."""
+
 def cos(x: Number, *, dtype: str = "") -> Scalar:
     """The cosine of an angle in radians."""
 
@@ -177,6 +180,7 @@ __all__ = [
     "atanh",
     "bits",
     "ceil",
+    "clz",
     "cos",
     "cosh",
     "erf",

@@ -13,7 +13,7 @@ from unity.arith import Analyzer
 from unity.arith.polynomial import from_expr
 from unity.arith.region import extremes
 from unity.errors import Span, UnityError
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, SizeVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.stmt import (
     Block,
     Buffer,
@@ -173,12 +173,23 @@ def sure_loads(e: PrimExpr) -> Iterator[Load]:
 
 
 def _range(index: PrimExpr, scope: _Scope) -> tuple[PrimExpr, PrimExpr] | None:
-    """The least and the greatest value of an index, both taken; None if it is not linear."""
+    """The least and the greatest value of an index, both taken; None if that is not known."""
     index = scope.known.simplify(scope.of(index))
-    if prim_loads(index):
+    if prim_loads(index) or not _takes_its_ends(index, scope):
         return None
-    for monomial in from_expr(index):
-        moving = [a for a in monomial if any(x in scope.loops for x in walk_prim(a))]
-        if len(moving) > 1 or any(not isinstance(a, PrimVar) for a in moving):
-            return None
     return extremes(index, scope.loops, scope.known)
+
+
+def _takes_its_ends(index: PrimExpr, scope: _Scope) -> bool:
+    """Whether an index takes the values that its loops' ends give: a sum, or a quotient of one."""
+    moving: list[PrimExpr] = []
+    for monomial in from_expr(index):
+        atoms = [a for a in monomial if any(x in scope.loops for x in walk_prim(a))]
+        if len(atoms) > 1:
+            return False
+        moving += atoms
+    match moving:
+        case [Binary("floordiv", inner, Imm(int() as by))] if by > 0:
+            return _takes_its_ends(inner, scope)
+        case _:
+            return all(isinstance(a, PrimVar) for a in moving)

@@ -163,7 +163,7 @@ def is_nonnegative(e: PrimExpr, variables: AbstractSet[PrimVar]) -> bool:
             return is_nonnegative(a, variables) and is_nonnegative(b, variables)
         case Cast(_, value):
             return value.dtype.kind in ("uint", "bool") and e.dtype.bits > value.dtype.bits
-        case Intrinsic("popcount", _):
+        case Intrinsic("popcount" | "clz", _):
             return True
         case _:
             return False

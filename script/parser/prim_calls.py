@@ -14,6 +14,7 @@ from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import BinaryOp, Broadcast, Cast, Intrinsic, Load, Not, PrimExpr, Ramp, imm
 from unity.ir.stmt import Buffer
 from unity.op.registry import attr_value
+from unity.te.reinterpret import reinterpreted
 
 from ..marker import Marker
 from ..scalar_names import OPERATIONS, SCALAR_SIGNATURES
@@ -117,6 +118,13 @@ class PrimCalls(PrimEvaluator):
         if target.lanes == 1:
             target = target.with_lanes(source.dtype.lanes)
         return Cast(target, source)
+
+    def _reinterpret(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        target, value = self.dtype(given.named["dtype"]), self.expr(given.named["value"])
+        try:
+            return reinterpreted(target, value)
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
 
     def _imm(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
         target, value = self.dtype(given.named["dtype"]), given.named["value"]
@@ -233,6 +241,7 @@ _CALLS: Mapping[str, Callable[[PrimCalls, ast.Call, Bound[ast.expr]], PrimExpr]]
     "T.if_then_else": PrimCalls._select_call,
     "T.not_": PrimCalls._not,
     "T.cast": PrimCalls._cast,
+    "T.reinterpret": PrimCalls._reinterpret,
     "T.imm": PrimCalls._imm,
     "T.load": PrimCalls._load,
     "T.ramp": PrimCalls._ramp,

@@ -147,6 +147,12 @@ def _undefined(source: Source, node: ast.Call) -> ast.expr:
     return written(f"T.imm(dtype, {value})", node, dtype=given["dtype"])
 
 
+def _leading_zeros(source: Source, node: ast.Call) -> ast.expr:
+    """TVM counts them in int32."""
+    given = _given(source, node, "T.clz(x)")
+    return written('T.cast(T.clz(x), "int32")', node, x=given["x"])
+
+
 def _fixed_point(source: Source, node: ast.Call) -> ast.expr:
     """``round(x * y * 2 ** (s - q))`` of int32, half up, the product being exact."""
     given = _given(source, node, "T.q_multiply_shift(x, y, q, s, dtype=None)")
@@ -206,6 +212,7 @@ _RULES: Mapping[str, Callable[[Source, ast.Call], ast.expr]] = {
     "T.call_pure_extern": _extern,
     "T.Call": _operation,
     "T.undef": _undefined,
+    "T.clz": _leading_zeros,
     "T.q_multiply_shift": _fixed_point,
     "T.get_active_lane_mask": _lane_mask,
     "T.meta_var": _meta,

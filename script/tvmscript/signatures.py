@@ -82,6 +82,7 @@ _ROWS: tuple[Foreign, ...] = (
     ),
     foreign("T.cast(value, dtype, span=None)", same={"span": _NONE}),
     foreign("T.Cast(dtype, value, span=None)", same={"span": _NONE}),
+    foreign("T.reinterpret(dtype, value, span=None)", same={"span": _NONE}),
     foreign("T.min_value(dtype, span=None)", same={"span": _NONE}),
     foreign("T.max_value(dtype, span=None)", same={"span": _NONE}),
     foreign("T.reads(*regions)"),

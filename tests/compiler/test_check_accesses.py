@@ -57,6 +57,10 @@ for i, j in T.grid(n, 4):
         c[vi] += a[vi + vj]""",
         "index 0 of 'a' runs from 0 to n + 2, which must stay below n",
     ),
+    "in a quotient": (
+        "for i, k in T.grid(n, 8):\n    c[i] = a[(i + k - 9) // 4]",
+        "index 0 of 'a' runs from -3 to (n + 1) // 4 - 1, which must not be negative",
+    ),
     "through a variable": (
         't = T.alloc((4,), "float32")\nfor i in range(n):\n    at = T.let(4)\n    c[i] = t[at]',
         "index 0 of 't' runs from 4 to 4, which must stay below 4",
@@ -78,6 +82,7 @@ def test_refused(case: str) -> None:
 
 
 PASSED = {
+    "a quotient within": "for i, k in T.grid(n, 4):\n    c[i] = a[(i + k) // 4]",
     "guarded": "for i in range(n):\n    c[i] = 0.0\n    if i + 1 < n:\n        c[i] = a[i + 1]",
     "selected": "for i in range(n):\n    c[i] = T.select(i + 1 < n, a[i + 1], 0.0)",
     "maybe no loop": "for i in range(n):\n    for j in range(i - n):\n        c[i] = a[n]",

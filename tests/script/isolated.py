@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from os import sysconf
+from pathlib import Path
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 START = 60.0
 """Seconds that a process may take to start, beside those for its first piece of work."""
+WAITS = 20.0
+"""How many times as long as it may run a process may take where others run as well."""
 
 
 def isolated(
@@ -28,7 +32,7 @@ def isolated(
         lost: The result where the process ended or took too long, given why.
         given: What it is done with.
         jobs: Processes at a time.
-        limit: Seconds for one piece.
+        limit: Seconds that a processor may work at one piece; with others beside, it takes longer.
     """
     workers = [_Worker(work, lost) for _ in range(min(jobs, len(given)))]
     left = list(reversed(given))
@@ -62,12 +66,13 @@ class _Worker(Generic[T, R]):
         self.process.start()
         theirs.close()
         self.given: list[T] = []
-        self.since = 0.0
+        self.since = self.before = 0.0
         self.warm = False
 
     def begin(self, given: T) -> None:
         """Hand it a piece of work."""
         self.given, self.since = [given], time.monotonic()
+        self.before = self._worked()
         self.connection.send(given)
 
     def result(self, limit: float) -> tuple[T, R] | None:
@@ -81,9 +86,19 @@ class _Worker(Generic[T, R]):
                 return given, self._ended(f"the process ended with {self.process.exitcode}")
             self.warm = True
             return given, found
-        if time.monotonic() - self.since > limit + (0 if self.warm else START):
+        allowed = limit + (0 if self.warm else START)
+        since = time.monotonic() - self.since
+        if min(self._worked() - self.before, since) > allowed or since > WAITS * allowed:
             return given, self._ended("not done in time")
         return None
+
+    def _worked(self) -> float:
+        """Seconds that a processor worked for it; the time of day where that is not said."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return time.monotonic()
+        return (int(fields[11]) + int(fields[12])) / sysconf("SC_CLK_TCK")
 
     def _ended(self, why: str) -> R:
         self.end()

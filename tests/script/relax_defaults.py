@@ -118,6 +118,8 @@ CALLS: Mapping[str, str] = {
     "split": "x, 2",
     "take": "c, at",
     "tile": "x, (1, 2, 1)",
+    "shape_to_tensor": "R.shape_of(x)",
+    "tensor_to_shape": "two",
     "where": "b, x, y",
     "hamming_window": '8, True, 0.54, 0.46, "float32"',
     "ewise_fma": "x, y, x",
@@ -264,6 +266,13 @@ MORE: Mapping[str, tuple[str, str]] = {
         "layout_transform",
         "image2, T.index_map(lambda n, c, h, w: (h, n * 4 + c, w))",
     ),
+    **{
+        f"take, mode {mode}": (
+            "take",
+            f'm, R.subtract(R.multiply(at, R.const(9, "int64")), R.const(4, "int64")), 0, "{mode}"',
+        )
+        for mode in ("wrap", "clip")
+    },
     "const of a Python int": ("add", "i, R.const(1, 'int64')"),
 }
 """Calls beside those by defaults alone, where one attribute shows what another's default is."""
@@ -322,9 +331,10 @@ def program(name: str, args: str) -> tuple[str, list[Array]]:
         array = _random(rng, kind, shape)
         arrays.append(array)
         params.append(f'{each}: R.Tensor({shape}, "{array.dtype}")')
-    text = (
-        f"@R.function\ndef main({', '.join(params)}):\n    gv = R.{name}({args})\n    return gv\n"
-    )
+    call = f"R.{name}({args})"
+    if name in ("shape_of", "tensor_to_shape"):  # whose results are no arrays
+        call = f"R.shape_to_tensor({call})"
+    text = f"@R.function\ndef main({', '.join(params)}):\n    gv = {call}\n    return gv\n"
     return text, arrays
 
 

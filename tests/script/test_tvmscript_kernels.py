@@ -38,9 +38,18 @@ def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):
     for i in range(8):
         B[i] = A[i] * (i - 3)
 """
+BITS = """
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        upper = T.shift_left(T.Cast("uint32", A[i] + 16256), T.uint32(16))
+        back = T.reinterpret("int32", T.reinterpret("float32", upper))
+        B[i] = T.reinterpret("float32", upper) + T.Cast("float32", T.clz(A[i] + 16) + back // 65536)
+"""
 CASES = {
     "a region": (REGION, (8, 8), np.float32, (8, 8)),
     "memory in another shape": (MEMORY, (4, 6), np.float32, (24,)),
+    "bits": (BITS, (8,), np.int32, (8,)),
     "mixed dtypes": (MIXED, (8,), np.int32, (8,)),
 }
 
@@ -82,6 +91,11 @@ def f(x: T.int32) -> T.int32:
     ("text", "message"),
     [
         (MEMORY.replace('"float32", data=A', '"int32", data=A'), "holds float32, its view int32"),
+        (BITS.replace('t("float32", up', 't("float16", up'), "uint32 has 32 bits, float16 has 16"),
+        (
+            BITS.replace("uint32", "uint16").replace("float32", "float16"),
+            "reinterprets float16 and",
+        ),
         (REGION.replace("(4, 1)", "(1,)", 1), "the first 1 of the region are points"),
         (REGION.replace("for k in range(4)", "for vi in range(4)"), "depends on 'vi'"),
         (REGION.replace("A0[3 - k, 0]", "A0[3 - k]"), "A0 has 2 dims, got 1 indices"),

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType, dtype
 
 Accepts: TypeAlias = Literal["float", "int", "number", "any"]
 Gives: TypeAlias = Literal["same", "bool", "bits", "float"]
@@ -131,6 +131,13 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
     return np.asarray(np.add(np.multiply(a, b), c))
 
 
+def _leading_zeros(x: Array) -> Array:
+    values = np.asarray(x)
+    width = dtype(values.dtype).bits
+    flat = [width - (int(v) & ((1 << width) - 1)).bit_length() for v in values.ravel()]
+    return np.asarray(flat, np.int64).reshape(values.shape).astype(values.dtype)
+
+
 def _same(x: Array) -> Array:
     return np.asarray(x)
 
@@ -175,6 +182,7 @@ _ROWS: tuple[IntrinsicDef, ...] = (
         "isfinite", 1, np.isfinite, "Whether x is a number, not infinite", "float", "bool"
     ),
     IntrinsicDef("popcount", 1, np.bitwise_count, "How many bits are set", "int"),
+    IntrinsicDef("clz", 1, _leading_zeros, "How many bits above the first set one are not", "int"),
     IntrinsicDef(
         "bits",
         1,

@@ -442,6 +442,12 @@ def of_bits(x: Operand) -> PrimExpr:
 
 
 @public
+def clz(x: Operand) -> PrimExpr:
+    """How many bits of an integer above its first set one are not set; all of zero."""
+    return intrinsic("clz", x)
+
+
+@public
 def popcount(x: Operand) -> PrimExpr:
     """The number of one bits of an integer."""
     return intrinsic("popcount", x)

@@ -152,6 +152,10 @@ def _of_ints(em: Emitter, name: str, dtype: DType, t: Ty, args: list[str]) -> st
         case "popcount":
             own = x.like((1 << dtype.bits) - 1) & x if dtype.bits < 8 else x
             value = own.call("ctpop").text
+        case "clz":
+            own = x.like((1 << dtype.bits) - 1) & x if dtype.bits < 8 else x
+            call = f"call {t.text} @llvm.ctlz.{t.suffix}({t.text} {own.text}, i1 false)"
+            value = (Num(em, t, em.pure(call)) - x.like(t.bits - dtype.bits)).text
         case "pow":
             value = power.int_power(em, t, signed, args[0], args[1])
         case _:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from ...parser.source import Source
-from ..syntax import at_place, constant, said
+from ..syntax import at_place, constant, said, written
 from .before import Naming
 from .norms import Given, batch_norm, group_norm, instance_norm
 
@@ -40,6 +40,31 @@ def _topk(source: Source, call: ast.Call, given: Given, _named: Naming) -> ast.e
     return at_place(ast.Subscript(call, place, ast.Load()), call)
 
 
+def _take(source: Source, call: ast.Call, given: Given, named: Naming) -> ast.expr:
+    """Indices out of bounds: ``wrap`` counts from the other end, ``clip`` takes the last one."""
+    mode = constant(given.get("mode", ast.Constant("fast")))
+    if mode == "fast":
+        return call
+    texts = {
+        "wrap": "R.take(x, i % x.shape[axis], axis=k)",
+        "clip": "R.take(x, R.minimum(R.maximum(i, 0), x.shape[axis] - 1), axis=k)",
+    }
+    if not isinstance(mode, str) or mode not in texts:
+        raise source.error(
+            given["mode"],
+            f"Unity has no mode={ast.unparse(given['mode'])} for R.take",
+            'it has "fast", "wrap" and "clip"',
+        )
+    axis = given.get("axis", ast.Constant(None))
+    parts = {
+        "x": named(given["x"], ours=True),
+        "i": named(given["indices"], "indices", ours=True),
+        "axis": axis if said(axis) else ast.Constant(0),
+        "k": axis,
+    }
+    return written(texts[mode], call, **parts)
+
+
 def _adaptive(_source: Source, call: ast.Call, given: Given, _named: Naming) -> ast.expr:
     """Without ``output_size`` there are as many means as values."""
     return call if said(given.get("output_size")) else given["data"]
@@ -49,6 +74,7 @@ _RULES: Mapping[str, Callable[[Source, ast.Call, Given, Naming], ast.expr]] = {
     "R.nn.batch_norm": batch_norm,
     "R.nn.group_norm": group_norm,
     "R.nn.instance_norm": instance_norm,
+    "R.take": _take,
     "R.topk": _topk,
     **{f"R.nn.adaptive_avg_pool{rank}d": _adaptive for rank in (1, 2, 3)},
 }

@@ -328,6 +328,8 @@ def test_functions_of_integers() -> None:
     np.testing.assert_array_equal(evaluate("sign", [data], INT32, 4), np.sign(data))
     np.testing.assert_array_equal(evaluate("popcount", [data], INT32, 8),
                                   [bin(int(x) & 0xFFFFFFFF).count("1") for x in data])  # fmt: skip
+    zeros = [32 - (int(x) & 0xFFFFFFFF).bit_length() for x in data]
+    np.testing.assert_array_equal(evaluate("clz", [data], INT32, 8), zeros)
     exponents = np.asarray([0, 1, 2, 3, 5, 2, 3, 31], np.int32)
     for lanes in (1, 8):
         got = evaluate("pow", [data, exponents], INT32, lanes)
