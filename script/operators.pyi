@@ -305,6 +305,9 @@ def isinf(x: Operand) -> Tensor:
 def isnan(x: Operand) -> Tensor:
     """Whether each element is NaN."""
 
+def item(x: Operand) -> Tensor:
+    """The number in a tensor of rank 0, as a scalar of its dtype (torch.Tensor.item)."""
+
 def kept_boxes(
     left: Operand,
     top: Operand,
@@ -608,6 +611,9 @@ def round(x: Operand) -> Tensor:
 
 def rsqrt(x: Operand) -> Tensor:
     """``1 / sqrt(x)``."""
+
+def scalar_tensor(value: object, dtype: str | DType) -> Tensor:
+    """A scalar as a tensor of rank 0, of the scalar's own dtype (torch.scalar_tensor). Operators make it of scalars that they are given: ``x * s``, ``R.full((n,), s)``."""
 
 def scatter_elements(
     x: Operand,
@@ -1712,6 +1718,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "item",
     "kept_boxes",
     "left_shift",
     "less",
@@ -1764,6 +1771,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scalar_tensor",
     "scatter_elements",
     "scatter_nd",
     "shape_of",

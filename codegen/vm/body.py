@@ -43,6 +43,7 @@ from unity.ir.module import ExternFunc
 from unity.ir.types import ObjectType, ShapeType, TensorType, Type
 from unity.ir.visit import free_vars
 from unity.op.effects import ASSERT, PRINT
+from unity.op.scalar import MOVES, SCALAR_TENSOR
 from unity.op.table import OPS
 from unity.runtime import program as p
 from unity.runtime.host_forms import forms_of
@@ -294,6 +295,8 @@ class FunctionBuilder:
                     return MEMORY_OPS[name](self, e, label)
                 if name in (PRINT, ASSERT):
                     return self.effect(e, label)
+                if name in MOVES:
+                    return self.moved_number(name, e, of, label)
                 return self.host_op(name, e, of, label)
             case FunctionRef(name):
                 args = tuple(self.atom(a, label) for a in e.args)
@@ -319,6 +322,17 @@ class FunctionBuilder:
             case _:
                 self.emit(p.Print(told, text), label)
         return ()
+
+    def moved_number(self, name: str, e: Call, of: Type, label: str) -> p.Reg:
+        """A scalar put into a tensor of rank 0, or read from one."""
+        src = self.reg(e.args[0], label)
+        if name == SCALAR_TENSOR:
+            dst = self.allocate(of, label)
+            self.emit(p.StoreScalar(dst, src), label)
+        else:
+            dst = self.register(self.scope.spec(of))
+            self.emit(p.ReadScalar(dst, src), label)
+        return dst
 
     def function(self, name: str) -> int:
         """The index of a function of the module; an external one gets its code at its first use."""

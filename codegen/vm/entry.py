@@ -16,6 +16,7 @@ from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
 from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_text import Text, disjoint
 from unity.codegen.vm.prelude import api
+from unity.ir.dtype import dtype, int_range
 from unity.runtime import native_info as n
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot
@@ -146,11 +147,15 @@ class _Entry:
             false, true = (t.let(f"icmp eq ptr {given}, {self.api(v)}") for v in ("False", "True"))
             self.go_on_if(t.let(f"or i1 {false}, {true}"), "slow")
             t.store("i64", t.let(f"zext i1 {true} to i64"), "%scalars", k)
-        elif spec.dtype == "int64":
+        elif dtype(spec.dtype).is_int:
             self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('int')}"), "slow")
             convert = self.api("PyLong_AsLongLongAndOverflow")
             actual = t.let(f"call i64 {convert}(ptr {given}, ptr %poll)")
             self.go_on_if(t.let(f"icmp eq i32 {t.load('i32', '%poll', 0)}, 0"), "slow")
+            if spec.dtype != "int64":
+                low, high = int_range(dtype(spec.dtype))
+                for test, end in (("sge", low), ("sle", high)):
+                    self.go_on_if(t.let(f"icmp {test} i64 {actual}, {end}"), "slow")
             t.store("i64", actual, "%scalars", k)
             if spec.value is not None:
                 self.go_on_if(t.let(f"icmp sge i64 {actual}, 0"), "slow")

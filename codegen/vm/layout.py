@@ -26,8 +26,10 @@ from unity.runtime.sizes import (
 )
 
 Input: TypeAlias = p.TensorSpec | p.ShapeSpec | p.ScalarSpec
-SCALARS = frozenset({"int64", "float64", "float32", "bool"})
-"""Dtypes of scalars that entries read of Python's numbers."""
+SCALARS = frozenset(
+    {"int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "float64", "float32", "bool"}
+)
+"""Dtypes of scalars that entries read of Python's numbers, and that native code moves."""
 
 
 class NotNativeError(Exception):
@@ -289,8 +291,19 @@ def _learn(
             for wanted, size in zip(expected.dims, found.dims, strict=True):
                 if isinstance(wanted, Slot) and wanted.index in binds:
                     layout.known.setdefault(wanted.index, size)
+        case p.Match(int(value), p.ScalarSpec(name, wanted), binds):
+            known = layout.code.registers[value]
+            if not isinstance(known, p.ScalarSpec) or known.dtype != name:
+                raise NotNativeError("it checks a number of unknown dtype")
+            if binds and layout.code.aliases:  # what is too large is done again by the bytecode
+                raise NotNativeError("it reads sizes, and writes over its inputs")
+            layout.read.update(binds if wanted is not None else ())
         case p.Match():
-            raise NotNativeError("it checks a value that is neither tensor nor shape")
+            raise NotNativeError("it checks a value that is neither tensor, shape nor number")
+        case p.StoreScalar(register) | p.ReadScalar(_, register):
+            held = _tensor(layout.code.registers[register], "a number's tensor")
+            if held.dtype not in SCALARS:
+                raise NotNativeError(f"it moves a number that is {held.dtype}")
         case _:
             pass
 

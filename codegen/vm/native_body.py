@@ -10,6 +10,7 @@ from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, staged
 from unity.codegen.vm.native_call import declare_frame, write_call
 from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.numbers import read_number, store_number
 from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
 from unity.codegen.vm.specs import spec_sizes
 from unity.ir.dtype import dtype
@@ -195,6 +196,10 @@ class Body:
                 self.update(at, targets, sources)
             case p.MakeScalar(dst, value, _):
                 self.set(dst, self.scalar(dst, value))
+            case p.StoreScalar(dst, src):
+                store_number(self, dst, src)
+            case p.ReadScalar(dst, src):
+                self.set(dst, read_number(self, src))
             case p.ReadShape(dst, src):
                 self.read_shape(at, dst, src)
             case p.Match(int(value), p.ShapeSpec(tuple(dims)), binds, p.ShapeSpec(None)):
@@ -204,6 +209,9 @@ class Body:
             ):
                 actual = [t.size(resolve(self.layout, s)) for s in known]
                 self.bind(at, dims, actual, binds, small=False)
+            case p.Match(int(value), p.ScalarSpec(_, wanted), binds):
+                dims = () if wanted is None else (wanted,)
+                self.bind(at, dims, [self.get(value)] * len(dims), binds, small=True)
             case p.Match(_, spec, binds, known):
                 self.match(at, spec, binds, known)
             case p.Assert(condition):

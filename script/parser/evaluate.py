@@ -56,12 +56,30 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[..., object]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
+
+
+def _power(base: SymDim | int, exponent: SymDim | int) -> SymDim | int:
+    """A dim to the power of a small number.
+
+    Raises:
+        ValueError: The exponent is none.
+    """
+    if not isinstance(exponent, int) or not 0 <= exponent <= _MOST_FACTORS:
+        raise ValueError(f"a dim takes powers of 0 to {_MOST_FACTORS}, got {exponent}")
+    result: SymDim | int = 1
+    for _ in range(exponent):
+        result = as_dim(result * base)
+    return result
+
+
+_MOST_FACTORS = 8
 _DIM_ARITHMETIC: Mapping[type[ast.operator], Callable[[SymDim | int, SymDim | int], object]] = {
     ast.Add: lambda a, b: as_dim(a + b),
     ast.Sub: lambda a, b: as_dim(a - b),
     ast.Mult: lambda a, b: as_dim(a * b),
     ast.FloorDiv: floordiv,
     ast.Mod: floormod,
+    ast.Pow: _power,
 }
 _COMPARE: Mapping[type[ast.cmpop], Callable[..., bool]] = {
     ast.Eq: operator.eq,
@@ -267,7 +285,8 @@ class Evaluator:
                 raise self.source.error(
                     node,
                     f"a dim must be an integer expression, got {ast.unparse(node)!r}",
-                    "dims take + - * // % and min, max with integers and other dims",
+                    "dims take + - * // % and min, max with integers and other dims; in a function "
+                    "float(n) / 2 is a number",
                 )
             return self.run(node, rule, *dims)
         arithmetic = _ARITHMETIC.get(type(node.op))
@@ -290,10 +309,18 @@ class Evaluator:
 
     def compare(self, node: ast.Compare) -> object:
         """A comparison of two captured values."""
-        if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARE:
+        if len(node.ops) != 1:
             raise self.unsupported(node)
         left, right = self.value(node.left), self.value(node.comparators[0])
-        return self.run(node, _COMPARE[type(node.ops[0])], left, right)
+        return self.comparison(node, type(node.ops[0]), left, right)
+
+    def comparison(
+        self, node: ast.Compare, kind: type[ast.cmpop], left: object, right: object
+    ) -> object:
+        """One comparison of Python values."""
+        if kind not in _COMPARE:
+            raise self.unsupported(node)
+        return self.run(node, _COMPARE[kind], left, right)
 
     def type(self, node: ast.expr) -> object:
         """The meaning of an annotation: strings are parsed, ``Annotated[x, m]`` is ``m``."""
@@ -374,6 +401,7 @@ _SYNTAX: Mapping[type[ast.AST], str] = {
     ast.Set: "a set",
     ast.Starred: "*",
     ast.Slice: "a slice",
+    ast.Compare: "a comparison like this",
     ast.IfExp: "a conditional expression",
     ast.BoolOp: "and, or",
     ast.MatMult: "the @ operator",

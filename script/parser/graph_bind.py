@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from unity.errors import UnityError
-from unity.ir.graph import Body, If, TupleGet
+from unity.ir.graph import Body, Expr, If, TupleGet
 from unity.ir.lattice import is_subtype
 from unity.ir.types import TupleType, Type
 from unity.op.builder import GraphBuilder
@@ -14,6 +15,7 @@ from unity.op.call import is_expr
 from ..printer import text as printed
 from .graph_calls import GraphCalls
 from .graph_expr import Cast
+from .graph_numbers import joined
 
 
 class GraphBindings(GraphCalls):
@@ -86,14 +88,29 @@ class GraphBindings(GraphCalls):
         test = self.value(node.test)
         if isinstance(test, bool):
             return self.value(node.body if test else node.orelse)
-        condition = self.builder.atom(self.graph(node.test, test))
-        then, orelse = self._alternative(node.body), self._alternative(node.orelse)
-        where = self.source.span(node.test)
-        return self.checked(node.test, lambda: If(condition, then, orelse, where))
+        return self.choice(
+            node.test, test, lambda: self.expr(node.body), lambda: self.expr(node.orelse)
+        )
 
-    def _alternative(self, node: ast.expr) -> Body:
+    def choice(
+        self, node: ast.expr, test: object, then: Callable[[], Expr], orelse: Callable[[], Expr]
+    ) -> Expr:
+        """One of two expressions, parsed where only that one is computed."""
+        condition = self.builder.atom(self.graph(node, test))
+        ways = [self._alternative(way) for way in (then, orelse)]
+        kind = joined(*(self.type_of(found) for found, _ in ways))
+        a, b = (self._ended(node, found, builder, kind) for found, builder in ways)
+        where = self.source.span(node)
+        return self.checked(node, lambda: If(condition, a, b, where))
+
+    def _alternative(self, way: Callable[[], Expr]) -> tuple[Expr, GraphBuilder]:
         outer = self._inside(self._child())
-        body = self.builder.body(self.expr(node))
+        found = self.builder.atom(way())
+        return found, self._inside(outer)
+
+    def _ended(self, node: ast.expr, found: Expr, builder: GraphBuilder, kind: Type | None) -> Body:
+        outer = self._inside(builder)
+        body = self.builder.body(self.number_as(node, found, kind))
         self._inside(outer)
         return body
 

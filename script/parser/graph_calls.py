@@ -32,16 +32,18 @@ from unity.ir.lattice import erase, unify
 from unity.ir.module import ExternFunc
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import FuncType, ObjectType, PrimType, TensorType, TupleType, Type
+from unity.op.call import is_expr
 from unity.op.effects import ASSERT, PRINT
 
 from ..marker import Marker
 from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern_name
 from .evaluate import shown
-from .graph_expr import Cast, GraphEvaluator
+from .graph_expr import Cast
+from .graph_operators import GraphOperators
 from .scope import Named
 
 
-class GraphCalls(GraphEvaluator):
+class GraphCalls(GraphOperators):
     """Evaluates the calls of ``R`` that are no operators."""
 
     def _language_call(self, node: ast.Call, path: str) -> object:
@@ -283,6 +285,9 @@ class GraphCalls(GraphEvaluator):
 
     def _prim(self, node: ast.Call) -> Expr:
         given = self.arguments(node)
+        value = self.value(given["value"])
+        if is_expr(value) and not isinstance(value, PrimValue):
+            return self._prim_of(given, self.builder.atom(value))
         value = self.constant(given["value"])
         kind = self._dtype(given["dtype"]) if "dtype" in given else None
         span = self.source.span(node)
@@ -297,6 +302,19 @@ class GraphCalls(GraphEvaluator):
                 return PrimValue(float(value), kind, span)
             case _:
                 return PrimValue(self._dim(node, value), kind or INT64, span)
+
+    def _prim_of(self, given: Mapping[str, ast.expr], value: Expr) -> Expr:
+        """A scalar, or the number in a tensor of rank 0, as a scalar."""
+        found, place = self.type_of(value), given["value"]
+        kind = found.dtype if isinstance(found, PrimType | TensorType) else None
+        asked = self._dtype(given["dtype"]) if "dtype" in given else kind
+        if kind is None or asked != kind:
+            raise self.source.error(
+                place,
+                f"R.prim: {ast.unparse(place)!r} is no scalar {asked}",
+                "convert with R.astype(value, dtype)",
+            )
+        return value if isinstance(found, PrimType) else self.scalar(place, value)
 
     def _dtype(self, node: ast.expr) -> DType:
         found = self.constant(node)
@@ -318,6 +336,12 @@ class GraphCalls(GraphEvaluator):
                     "give it: parse(text, {name: array})",
                 )
             return Constant(self.around.arrays[value], value, span)
+        if is_expr(value) or isinstance(value, SymDim):
+            raise self.source.error(
+                given["value"],
+                f"R.const: {ast.unparse(given['value'])!r} is known when the program runs",
+                "write it without R.const: x * s, R.full((n,), s)",
+            )
         if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
             raise self.source.error(
                 given["value"],

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 import builtins
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from unity.arguments import Signature
 from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.dims import Dim, SymDim, as_dim, symbols_of
+from unity.ir.dims import SymDim, as_dim, symbols_of
 from unity.ir.dtype import INT64, Array, DType, dtype
 from unity.ir.graph import (
     Call,
@@ -27,15 +28,13 @@ from unity.ir.graph import (
     PrimValue,
     ShapeValue,
     Tuple,
-    TupleGet,
     Var,
 )
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, TupleType, Type
+from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, Type
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op, is_expr, prim_value
 from unity.op.infer import infer_type
-from unity.op.movement.slicing import part_of
 
 from ..annotations import BufferSpec, Element
 from ..graph_names import as_type
@@ -44,27 +43,7 @@ from ..program import Program, ScriptExtern, ScriptFunction, ScriptPrimFunc
 from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
 from .scope import Named, Scope
-from .sizes import decided, known
 from .source import Source
-
-_OPERATORS: Mapping[type[ast.AST], str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "floor_mod",
-    ast.Pow: "power",
-    ast.MatMult: "matmul",
-    ast.Eq: "equal",
-    ast.NotEq: "not_equal",
-    ast.Lt: "less",
-    ast.LtE: "less_equal",
-    ast.Gt: "greater",
-    ast.GtE: "greater_equal",
-    ast.And: "logical_and",
-    ast.Or: "logical_or",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +63,7 @@ class Surroundings:
         kernels: The prim funcs known, by the name they are referred to.
         refers: The decorated functions referred to, by that name.
         arrays: What ``R.const("name")`` stands for.
+        params: The names of parameters of functions that are called by name, and of closures.
         text: Whether a printed text is parsed: types it declares are trusted.
         tvmscript: Whether TVM's rules hold: a result that is declared more narrowly is asserted to
             be so, and a function is pure unless it says that it is not.
@@ -93,6 +73,7 @@ class Surroundings:
     kernels: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
     refers: dict[str, Program] = field(default_factory=dict[str, Program])
     arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    params: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     text: bool = False
     tvmscript: bool = False
 
@@ -225,18 +206,6 @@ class GraphEvaluator(Evaluator):
         """The type of an expression."""
         return infer_type(e, self.builder.signatures, self.builder.fresh)
 
-    def value(self, node: ast.expr) -> object:
-        """The meaning of an expression."""
-        match node:
-            case ast.BoolOp():
-                parts = [self.operand(v) for v in node.values]
-                result = parts[0]
-                for part in parts[1:]:
-                    result = self.operator(node, type(node.op), result, part)
-                return result
-            case _:
-                return super().value(node)
-
     def operand(self, node: ast.expr) -> object:
         """An argument: a Python value, or a graph expression that needs no binding any more."""
         return self._settle(node, self.value(node))
@@ -250,24 +219,6 @@ class GraphEvaluator(Evaluator):
         if isinstance(value, np.ndarray):
             return self.graph(node, value)
         return self.builder.atom(value) if is_expr(value) else value
-
-    def operator(self, node: ast.expr, kind: type[ast.AST], left: object, right: object) -> object:
-        """A Python operator on tensors."""
-        name = _OPERATORS.get(kind)
-        if name is None:
-            raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
-        operands = [self._sized(node, left, right), self._sized(node, right, left)]
-        return self.checked(node, lambda: self._op(node, name, operands, {}))
-
-    def _sized(self, node: ast.expr, value: object, other: object) -> object:
-        """A size beside a tensor is a tensor of one number, of the other one's dtype."""
-        if isinstance(value, PrimValue):
-            value = value.value
-        if not isinstance(value, SymDim):
-            return value
-        kind = self.type_of(other) if is_expr(other) else None
-        of = kind.dtype if isinstance(kind, TensorType) else None
-        return self.builder.atom(self._op(node, "dims", [value], {"dtype": of or INT64}))
 
     def _op(
         self, node: ast.expr, name: str, args: Sequence[object], named: dict[str, object]
@@ -285,109 +236,6 @@ class GraphEvaluator(Evaluator):
                 error.message, error.span or self.source.span(node), error.hint
             ) from None
         return made
-
-    def combine(self, node: ast.BinOp, left: object, right: object) -> object:
-        """Arithmetic: an operator if a tensor takes part."""
-        if _is_tensor(left) or _is_tensor(right):
-            a, b = self._settle(node.left, left), self._settle(node.right, right)
-            return self.operator(node, type(node.op), a, b)
-        return super().combine(node, left, right)
-
-    def unary(self, node: ast.UnaryOp) -> object:
-        """Negation of a tensor or a number."""
-        if isinstance(node.operand, ast.Constant):
-            return super().unary(node)
-        value = self.operand(node.operand)
-        if not is_expr(value):
-            return super().unary(node)
-        name = "negative" if isinstance(node.op, ast.USub) else "logical_not"
-        return self.checked(node, lambda: self._op(node, name, [value], {}))
-
-    def compare(self, node: ast.Compare) -> object:
-        """A comparison of tensors, or of captured values."""
-        left, right = self.operand(node.left), self.operand(node.comparators[0])
-        if len(node.ops) == 1 and (is_expr(left) or is_expr(right)):
-            return self.operator(node, type(node.ops[0]), left, right)
-        if len(node.ops) == 1 and (isinstance(left, SymDim) or isinstance(right, SymDim)):
-            return self._compared_sizes(node, type(node.ops[0]), left, right)
-        return super().compare(node)
-
-    def _compared_sizes(
-        self, node: ast.Compare, kind: type[ast.AST], left: object, right: object
-    ) -> object:
-        """A comparison of sizes: known now, or a value when it runs."""
-        if not isinstance(left, int | SymDim) or not isinstance(right, int | SymDim):
-            return super().compare(node)
-        found = decided(kind, left, right)
-        if found is not None:
-            return found
-        a, b = (self.graph(node, v) for v in (left, right))
-        return self.operator(node, kind, a, b)
-
-    def subscript(self, node: ast.Subscript) -> object:
-        """A field of a tuple; a part of a captured tuple; a type."""
-        base = self.value(node.value)
-        if isinstance(base, Cast) or is_expr(base):
-            base = self.builder.atom(self.graph(node.value, base))
-            kind = self.type_of(base)
-            if isinstance(kind, TensorType) and isinstance(kind.shape, tuple):
-                return self._part(node, base, kind.shape)
-            index = self.constant(node.slice)
-            if not isinstance(kind, TupleType):
-                raise self.source.error(
-                    node,
-                    f"{ast.unparse(node.value)!r} is neither a tuple nor a tensor of known rank: "
-                    "it can't be indexed",
-                    "R.match_cast(value, type) says what its shape is",
-                )
-            if not isinstance(index, int) or not -len(kind.fields) <= index < len(kind.fields):
-                raise self.source.error(
-                    node.slice, f"the tuple has {len(kind.fields)} fields, got index {index!r}"
-                )
-            return TupleGet(base, index % len(kind.fields), self.source.span(node))
-        if isinstance(base, tuple | list | dict):
-            return self.run(node, base.__getitem__, self.constant(node.slice))
-        return self.type(node)
-
-    def _part(self, node: ast.Subscript, x: Expr, shape: tuple[Dim, ...]) -> Expr:
-        """A part of a tensor: integers, slices forward, ``...`` and None."""
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-        def applied(name: str, value: Expr, *attrs: object) -> Expr:
-            operand = self.builder.atom(value)
-            return self.checked(node, lambda: self._op(node, name, [operand, *attrs], {}))
-
-        try:
-            return part_of(shape, tuple(map(self._index, parts))).of(x, applied)
-        except UnityError as error:
-            if error.span is not None:
-                raise
-            raise self.source.error(node, error.message, error.hint) from None
-
-    def _index(self, node: ast.expr) -> object:
-        if isinstance(node, ast.Slice):
-            ends = (node.lower, node.upper, node.step)
-            return slice(*(None if e is None else self.constant(e) for e in ends))
-        value = self.value(node)
-        if is_expr(value):
-            raise self.source.error(
-                node, "an index holds a tensor", "R.take(x, indices, axis=0) takes rows by number"
-            )
-        return value
-
-    def attribute(self, node: ast.Attribute) -> object:
-        """``x.shape``, ``x.ndim`` and ``x.dtype`` of a tensor; else as in Python."""
-        if node.attr in ("shape", "ndim", "dtype"):
-            base = self.value(node.value)
-            if is_expr(base):
-                kind = self.type_of(base)
-                found = known(kind, node.attr)
-                if found is None:
-                    raise self.source.error(
-                        node, f"the {node.attr} of {ast.unparse(node.value)!r} is not known"
-                    )
-                return found
-        return super().attribute(node)
 
     def call(self, node: ast.Call) -> object:
         """A call of an operator, of a function, or of one of the few that run while parsing."""
@@ -413,15 +261,37 @@ class GraphEvaluator(Evaluator):
             case _ if function is builtins.print:
                 return self.print_call(node)
             case _:
-                return self._run_call(node, function)
-        kinds = self._params_of(callee)
-        args = tuple(self._passed(a, kinds.get(k)) for k, a in enumerate(node.args))
-        attrs = NO_ATTRS
-        for keyword in node.keywords:
-            if keyword.arg != "attrs":
-                raise self.source.error(keyword, "arguments of a function go by position")
-            attrs = self.attrs(keyword.value)
+                found = self.number_call(node, function)
+                return self._run_call(node, function) if found is None else found
+        kinds, attrs = self._params_of(callee), NO_ATTRS
+        given, said = self._in_order(node, function, callee)
+        args = tuple(self._passed(a, kinds.get(k)) for k, a in enumerate(given))
+        if said is not None:
+            attrs = self.attrs(said)
         return self.checked(node, lambda: Call(callee, args, attrs, span))
+
+    def _in_order(
+        self, node: ast.Call, function: object, callee: FunctionRef | Var
+    ) -> tuple[list[ast.expr], ast.expr | None]:
+        """The arguments of a function by position, and the call's own ``attrs={...}``."""
+        match function:
+            case ScriptFunction():
+                names = tuple(p.name for p in function.func.params)
+            case _:
+                names = self.around.params.get(_known_as(callee), ())
+        own = [k for k in node.keywords if k.arg == "attrs" and "attrs" not in names]
+        said = own[0].value if own else None
+        keywords = [k for k in node.keywords if k not in own]
+        if not keywords:
+            return node.args, said
+        if not names:
+            raise self.source.error(
+                keywords[0],
+                f"the parameters of {callee.name!r} have no names: arguments go by position",
+            )
+        taken = ast.copy_location(ast.Call(node.func, node.args, keywords), node)
+        bound = self.given(taken, Signature.parse(f"{callee.name}({', '.join(names)})"))
+        return [bound.named[name] for name in names], said
 
     def _params_of(self, callee: FunctionRef | Var) -> dict[int, Type]:
         """The types of a function's parameters, by position."""
@@ -441,6 +311,10 @@ class GraphEvaluator(Evaluator):
                 made = self.run(node, lambda: tuple(as_dim(d) for d in dims))
                 assert isinstance(made, tuple)
                 return ShapeValue(made, self.source.span(node))
+            case PrimType(kind), _ if is_expr(value):
+                found = self.type_of(value)
+                atom = self.builder.atom(value)
+                return self.scalar(node, atom) if found == TensorType((), kind) else atom
             case _:
                 return self.builder.atom(self.graph(node, value))
 
@@ -459,13 +333,25 @@ class GraphEvaluator(Evaluator):
             case _:
                 return self.builder.atom(self.graph(node, value))
 
+    def name_params(self, callee: FunctionRef | Var, names: Iterable[str]) -> None:
+        """Note what the parameters of a function or a closure are called."""
+        self.around.params[_known_as(callee)] = tuple(names)
+
+    @abstractmethod
+    def scalar(self, node: ast.AST, e: Expr) -> Expr:
+        """The number in a tensor of rank 0, as a scalar."""
+
+    @abstractmethod
+    def number_call(self, node: ast.Call, function: object) -> Expr | None:
+        """``min(x, y)`` and its like, if a value that is known when it runs takes part."""
+
     @abstractmethod
     def print_call(self, node: ast.Call) -> Expr:
         """``print(x, y)``."""
 
     def _run_call(self, node: ast.Call, function: object) -> object:
         arguments = [*node.args, *(k.value for k in node.keywords)]
-        if any(_is_tensor(self.value(a)) for a in arguments if not isinstance(a, ast.Starred)):
+        if any(is_tensor(self.value(a)) for a in arguments if not isinstance(a, ast.Starred)):
             raise self.not_runnable(node, function)
         return super().call(node)
 
@@ -474,13 +360,11 @@ class GraphEvaluator(Evaluator):
             raise self.source.error(
                 node, f"{path} is for prim_funcs, this is a function", "use an operator of R"
             )
-        args = [self._settle(node, v) for v in self.items(node.args)]
-        named: dict[str, object] = {}
-        for keyword in node.keywords:
-            if keyword.arg is None:
-                raise self.source.error(keyword, "** can't be used here")
-            named[keyword.arg] = self.operand(keyword.value)
-        return self.checked(node, lambda: self._op(node, path.removeprefix("R."), args, named))
+        return self.operator_call(node, path.removeprefix("R."))
+
+    @abstractmethod
+    def operator_call(self, node: ast.Call, name: str) -> Expr:
+        """A call of an operator of ``R``."""
 
     def arguments(self, node: ast.Call) -> Mapping[str, ast.expr]:
         """A call's arguments by name, as the signature of the name of the language says."""
@@ -524,5 +408,11 @@ class _Plain(Evaluator):
         return found
 
 
-def _is_tensor(value: object) -> bool:
+def _known_as(callee: FunctionRef | Var) -> str:
+    """A closure may have the name of a function of the module."""
+    return callee.name if isinstance(callee, FunctionRef) else f"closure {callee.name}"
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is known when the program runs, or is an array."""
     return is_expr(value) or isinstance(value, Cast | np.ndarray)

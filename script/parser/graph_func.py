@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from unity.errors import UnityError
 from unity.ir.dims import Symbol
-from unity.ir.graph import Body, Call, Function, If, MatchCast, Scan, While
+from unity.ir.graph import Body, Call, Function, FunctionRef, If, MatchCast, Scan, While
 from unity.ir.module import Definition, IRModule
 from unity.ir.types import FuncType, Type
 from unity.ir.verify import verify_function
@@ -47,6 +47,7 @@ def parse_function(
     signature = signature_of(parser, node, pure is not False)
     if signature is not None:
         parser.builder.signatures.setdefault(node.name, signature)
+    parser.name_params(FunctionRef(node.name), (arg.arg for arg in node.args.args))
     for arg, kind in _params(parser, node):
         var = parser.builder.param(arg.arg, kind, source.span(arg))
         parser.scope.bind(arg.arg, var)

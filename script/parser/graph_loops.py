@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from unity.ir.dims import Symbol
 from unity.ir.graph import Body, Expr, Scan, Var, While
-from unity.ir.types import TensorType, Type
+from unity.ir.types import ObjectType, TensorType, TupleType, Type
 
 from ..annotations import Tensor
 from .evaluate import shown
@@ -19,6 +19,8 @@ from .graph_expr import GraphEvaluator
 
 NOTHING_LIVE: frozenset[str] = frozenset()
 """No name is read after the suite."""
+AS_IT_IS = ObjectType()
+"""What is returned may be anything: no scalar becomes a tensor."""
 
 
 Follow: TypeAlias = Callable[[], Expr | None]
@@ -47,6 +49,8 @@ class GraphLoops(GraphBindings):
     leaving: Leaving | None = None
     symbols: frozenset[Symbol] = frozenset()
     """Those of the parameters."""
+    wanted: Type | None = None
+    """What the function is declared to return."""
 
     @abstractmethod
     def suite(
@@ -66,7 +70,7 @@ class GraphLoops(GraphBindings):
         states = self._loop_vars(condition, [self.type_of(e) for e in init])
         span = self.source.span(node)
         conditions = self._local_body(condition, states)
-        bodies = self._local_body(body, states)
+        bodies = self._local_body(body, states, TupleType(tuple(v.type for v in states)))
         return self.checked(node, lambda: While(states, init, conditions, bodies, span))
 
     def scan(self, node: ast.Call) -> Expr:
@@ -115,7 +119,9 @@ class GraphLoops(GraphBindings):
             return None
         return self.annotation(annotation)
 
-    def _local_body(self, node: ast.FunctionDef, values: Sequence[Var]) -> Body:
+    def _local_body(
+        self, node: ast.FunctionDef, values: Sequence[Var], wanted: Type = AS_IT_IS
+    ) -> Body:
         args = plain_params(self, node)
         if len(args) != len(values):
             raise self.source.error(
@@ -126,8 +132,9 @@ class GraphLoops(GraphBindings):
         for arg, value in zip(args, values, strict=True):
             self.scope.bind(arg.arg, value)
         around, self.leaving = self.leaving, None
+        declared, self.wanted = self.wanted, wanted
         result = self.suite(node.body, NOTHING_LIVE)
-        self.leaving = around
+        self.leaving, self.wanted = around, declared
         self.scope.pop()
         if result is None:
             raise self.source.error(node.body[-1], f"{node.name!r} returns nothing")

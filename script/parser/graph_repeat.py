@@ -37,6 +37,7 @@ from unity.op.call import is_expr
 from ..printer import text as printed
 from .exits import assigned, exits, read
 from .graph_loops import NOTHING_LIVE, Follow, GraphLoops, Leaving, LocalBody
+from .graph_numbers import as_tensors
 from .scope import MISSING
 
 _MOST_WAYS = 256
@@ -86,6 +87,8 @@ class GraphRepeats(GraphLoops):
                 raise self.source.error(node, "a function returns a value", "return y")
             case ast.Return(ast.expr() as value):
                 found = self.expr(value)
+                wanted = self.wanted or as_tensors(self.type_of(found))
+                found = self.number_as(value, found, wanted)
                 result = self.builder.atom(
                     self.builder.emit(found) if isinstance(found, Tuple) else found
                 )
@@ -161,7 +164,7 @@ class GraphRepeats(GraphLoops):
         match node:
             case ast.For(
                 ast.Name(),
-                ast.Call(ast.Name("range"), [_] | [_, _] as bounds),
+                ast.Call(ast.Name("range"), [_] | [_, _] | [_, _, _] as bounds, []),
             ):
                 values = [self.value(b) for b in bounds]
                 if not any(isinstance(v, SymDim) or is_expr(v) for v in values):
@@ -176,15 +179,19 @@ class GraphRepeats(GraphLoops):
 
         Where it ends is known before it, as in Python; both have names that no program can use.
         """
-        first, end = (0, *bounds)[-2:]
-        begin = self.graph(node.iter, self._sized(node.iter, self.graph(node.iter, first), None))
+        first, end, step = ((0, *bounds, 1), (*bounds, 1), (*bounds,))[len(bounds) - 1]
+        if isinstance(step, bool) or not isinstance(step, int) or step == 0:
+            raise self.source.error(
+                node.iter, "the step of a range must be a number other than 0 that is known"
+            )
+        begin = self.tensor(node.iter, self.graph(node.iter, first))
         count = ast.Name(self._hidden(node, "count", self.builder.atom(begin)), ast.Load())
         last = self.builder.atom(end) if is_expr(end) else end
         limit = ast.Name(self._hidden(node, "end", last), ast.Load())
         taken = ast.Assign([node.target], count)
-        one = ast.BinOp(count, ast.Add(), ast.Constant(1))
+        one = ast.BinOp(count, ast.Add(), ast.Constant(step))
         on = ast.Assign([ast.Name(count.id, ast.Store())], one)
-        test = ast.Compare(count, [ast.Lt()], [limit])
+        test = ast.Compare(count, [ast.Lt() if step > 0 else ast.Gt()], [limit])
         leaves = any(True for _ in exits(node.body))
         body = [taken, on, *node.body] if leaves else [taken, *node.body, on]
         loop = ast.While(test, body, node.orelse)
@@ -254,7 +261,8 @@ class GraphRepeats(GraphLoops):
                 "the loop changes nothing that was there before it",
                 "give the changing values names before the loop",
             )
-        init = [self.builder.atom(self.graph(node.test, self.scope.local(n))) for n in names]
+        start = [self.builder.atom(self.graph(node.test, self.scope.local(n))) for n in names]
+        init = [self.tensor(node.test, e) for e in start]
         types = [self.type_of(e) for e in init]
         seen = (type_symbols(v.type) for v in self.scope.locals() if isinstance(v, Var))
         known = self.symbols.union(*seen)
@@ -394,7 +402,11 @@ class GraphRepeats(GraphLoops):
         around, value = self.leaving, states[-1] if len(states) > len(names) else None
 
         def following(goes_on: bool, returned: Expr | None = None) -> Expr:
-            values = [self.graph(node.test, self.scope.local(n)) for n in names]
+            states = zip(names, loop.types, strict=True)
+            values = [
+                self.number_as(node.test, self.graph(node.test, self.scope.local(n)), t)
+                for n, t in states
+            ]
             if loop.stops:
                 values.append(PrimValue(goes_on, BOOL))
             if loop.returns and value is not None:

@@ -33,6 +33,7 @@ from ..marker import Marker
 from .exits import needs_rest, read
 from .graph_expr import GraphEvaluator, Surroundings, Undefined
 from .graph_loops import NOTHING_LIVE, Follow, LocalBody, plain_params
+from .graph_numbers import joined
 from .graph_repeat import GraphRepeats
 from .prim_func import attrs_of
 from .scope import MISSING, Scope
@@ -53,7 +54,6 @@ class GraphStatements(GraphRepeats):
     def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
         super().__init__(source, scope, around)
         self._declared: dict[str, Type] = {}  # of what the branch being parsed gives
-        self._outermost = self.builder  # of the function's own body
 
     def suite(
         self,
@@ -206,14 +206,15 @@ class GraphStatements(GraphRepeats):
         then = self._branch(node.body, live)
         orelse = self._branch(node.orelse, live)
         names = self._joined(then, orelse, live)
-        bodies = (self._branch_body(then, names, node), self._branch_body(orelse, names, node))
+        whole = [(n, self._joined_kind(then, orelse, n, node)) for n in names]
+        bodies = (self._branch_body(then, whole, node), self._branch_body(orelse, whole, node))
         if len(names) == 1:
             (name,) = names
             value = self._emit_if(node, condition, bodies, name, then.declared.get(name))
             self.scope.bind(name, value)
             return None
-        whole = self._emit_if(node, condition, bodies, "_".join(names) or "_", None)
-        self._bind_fields(names, whole, node)
+        values = self._emit_if(node, condition, bodies, "_".join(names) or "_", None)
+        self._bind_fields(names, values, node)
         return None
 
     def _emit_if(
@@ -254,9 +255,18 @@ class GraphStatements(GraphRepeats):
                 candidates.append(name)
         return [n for n in candidates if n in live] or candidates
 
-    def _branch_body(self, branch: _Branch, names: Sequence[str], node: ast.If) -> Body:
+    def _joined_kind(self, a: _Branch, b: _Branch, name: str, node: ast.If) -> Type | None:
+        return joined(*(self.type_of(self._given(branch, name, node)) for branch in (a, b)))
+
+    def _given(self, branch: _Branch, name: str, node: ast.If) -> Expr:
+        """What a branch gives a name."""
+        return self.graph(node.test, branch.names.get(name, self.scope.local(name)))
+
+    def _branch_body(
+        self, branch: _Branch, names: Sequence[tuple[str, Type | None]], node: ast.If
+    ) -> Body:
         outer = self._inside(branch.builder)
-        values = [self.graph(node.test, branch.names.get(n, self.scope.local(n))) for n in names]
+        values = [self.number_as(node.test, self._given(branch, n, node), t) for n, t in names]
         body = branch.builder.body(values[0] if len(values) == 1 else Tuple(tuple(values)))
         self._inside(outer)
         return body
@@ -283,7 +293,9 @@ class GraphStatements(GraphRepeats):
         function = self.finish(node, pure, attrs)
         self.scope.pop()
         self._inside(outer)
-        self.scope.bind(node.name, self.builder.emit(function, node.name, self.source.span(node)))
+        closure = self.builder.emit(function, node.name, self.source.span(node))
+        self.name_params(closure, (arg.arg for arg in node.args.args))
+        self.scope.bind(node.name, closure)
 
     def finish(
         self, node: ast.FunctionDef, pure: bool | None, attrs: dict[str, object]
@@ -291,10 +303,11 @@ class GraphStatements(GraphRepeats):
         """Parse the body of a function whose parameters are in scope."""
         declared = None if node.returns is None else self.annotation(node.returns)
         around, self.leaving, outer = self.leaving, None, self.symbols
+        wanted, self.wanted = self.wanted, declared
         whole, self._outermost = self._outermost, self.builder
         self.symbols = outer.union(*(type_symbols(p.type) for p in self.builder.params))
         result = self.suite(node.body, NOTHING_LIVE)
-        self.leaving, self.symbols, self._outermost = around, outer, whole
+        self.leaving, self.symbols, self._outermost, self.wanted = around, outer, whole, wanted
         if result is None:
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"

@@ -203,22 +203,29 @@ class TextModule:
         Those that don't say whether they are pure are taken to be, until one turns out not to be:
         what calls it is parsed once more then.
         """
-        said = self.definitions.items()
-        impure = {name for name, d in said if isinstance(d, _Graph) and d.pure is False}
+        graphs = {n: d for n, d in self.definitions.items() if isinstance(d, _Graph)}
+        impure = {name for name, graph in graphs.items() if graph.pure is False}
         while True:
-            module = self._parsed(impure)
-            found = {n for n, f in module.graph_functions().items() if not f.pure}
+            parsed = self._parsed(impure)
+            found = {n for n, f in parsed.items() if isinstance(f, Function) and not f.pure}
             if found <= impure:
-                return module
+                break
             impure |= found
+        module = IRModule(parsed, self.attrs)
+        for name, graph in graphs.items():
+            function = parsed[name]
+            assert isinstance(function, Function)
+            verified(name, function, graph.node, self.source, parsed)
+        return module
 
-    def _parsed(self, impure: Collection[str]) -> IRModule:
-        """The module, if calls of these functions have effects."""
+    def _parsed(self, impure: Collection[str]) -> dict[str, Definition]:
+        """What the module holds, if calls of these functions have effects."""
         kernels = {k: v for k, v in self.definitions.items() if isinstance(v, PrimFunc)}
         signatures = {n: self._signature(d, n not in impure) for n, d in self.definitions.items()}
+        graphs = {n: d.node for n, d in self.definitions.items() if isinstance(d, _Graph)}
+        names = {n: tuple(a.arg for a in node.args.args) for n, node in graphs.items()}
         done: dict[str, Definition] = {}
         externs: dict[str, ScriptExtern] = {}  # that `R.call_packed` names
-        nodes: list[tuple[str, Function, ast.FunctionDef]] = []
         for name in self._order():
             definition = self.definitions[name]
             if not isinstance(definition, _Graph):
@@ -228,7 +235,7 @@ class TextModule:
             builder.reserve_symbols(*(s.name for s in self._symbols()))
             builder.signatures.update({n: e.func.type for n, e in externs.items()})
             around = Surroundings(
-                builder, kernels, dict(externs), self.constants, text=True,
+                builder, kernels, dict(externs), self.constants, dict(names), text=True,
                 tvmscript=self.promotes,
             )  # fmt: skip
             function = parse_function(
@@ -241,12 +248,8 @@ class TextModule:
             if definition.node.returns is None:
                 params = tuple(p.type for p in function.params)
                 signatures[name] = FuncType(params, function.result, function.pure)
-            nodes.append((name, function, definition.node))
         ordered = {name: done[name] for name in self.definitions}
-        module = IRModule({**{n: e.func for n, e in externs.items()}, **ordered}, self.attrs)
-        for name, function, node in nodes:
-            verified(name, function, node, self.source, module.functions)
-        return module
+        return {**{n: e.func for n, e in externs.items()}, **ordered}
 
     def _order(self) -> list[str]:
         """The definitions, functions that leave out their result before those that name them."""

@@ -486,7 +486,7 @@ def _reference_arg(value: Value, op: str, span: Span | None) -> RefArg:
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, bool | int | float):
-        kinds: dict[type, str] = {bool: "bool", int: "int64", float: "float32"}
+        kinds: dict[type, str] = {bool: "bool", int: "int64", float: "float64"}
         return np.asarray(value, dtype(kinds[type(value)]).numpy)
     if isinstance(value, tuple):
         numbers = tuple(v for v in value if isinstance(v, int))

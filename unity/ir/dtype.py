@@ -206,13 +206,22 @@ def scalar_fault(kind: DType, value: object) -> str | None:
     if kind.is_int:
         if isinstance(number, float):
             return f"{of}, got {number!r}"
-        low = -(1 << kind.bits - 1) if kind.kind == "int" else 0
-        high = low + (1 << kind.bits) - 1
+        low, high = int_range(kind)
         return None if low <= number <= high else f"{of} ({low} to {high}), got {number}"
     if _is_near(kind, number):
         return None
     most = f" (up to {float(np.finfo(kind.name).max):.8g})" if kind.kind == "float" else ""
     return f"{of}{most}, got {number!r}, which becomes infinite"
+
+
+def int_range(kind: DType) -> tuple[int, int]:
+    """The least and the greatest integer of a dtype of integers.
+
+    >>> int_range(dtype("int8")), int_range(dtype("uint16"))
+    ((-128, 127), (0, 65535))
+    """
+    low = -(1 << kind.bits - 1) if kind.kind == "int" else 0
+    return low, low + (1 << kind.bits) - 1
 
 
 def _is_near(kind: DType, number: float) -> bool:

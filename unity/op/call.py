@@ -1,13 +1,14 @@
 """Calls of operators from Python values, as the parser, the importers and people write them.
 
 Numbers given for tensors become scalar constants of the other operands' dtype (or of the one that
-a parameter names), tuples given for
-shapes become shape values, tuples of expressions become tuples.
+a parameter names), scalars and sizes tensors of rank 0 (`scalar_operand`); tuples given for shapes
+become shape values, tuples of expressions become tuples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeGuard
 
@@ -38,7 +39,7 @@ from unity.ir.graph import (
     Var,
     While,
 )
-from unity.ir.types import TensorType, Type
+from unity.ir.types import PrimType, TensorType, Type
 
 from .attribute import DTYPE
 from .infer import infer_type
@@ -73,7 +74,8 @@ def call_op(
     bound = _given(row, params, values)
     kinds = {p.name: p for p in row.params}
     checked = Attrs({n: _attribute(row, kinds[n], v, span) for n, v in named.items()})
-    like = _common_dtype(bound, checked, signatures or {})
+    lent = _lent_dtype(bound, signatures or {})
+    like = _Like(lent, checked.get("dtype"), signatures or {})
     exprs = tuple(_argument(row, p, v, like, span) for p, v in bound)
     return Call(Op(name, span), exprs, checked, span)
 
@@ -95,14 +97,40 @@ def _attribute(row: OpDef, param: Param, value: object, span: Span | None) -> At
         raise UnityError(f"{row.name}: {param.name!r}: {error.message}", span, error.hint) from None
 
 
-def _argument(
-    row: OpDef, param: Param, value: object, like: DType | None, span: Span | None
-) -> Expr:
+@dataclass(frozen=True, slots=True)
+class _Like:
+    """What says which dtype numbers among the arguments are of.
+
+    Attributes:
+        lent: That of the tensors beside them, if there are any.
+        asked: The attribute `dtype`.
+        signatures: The types of the module's functions.
+    """
+
+    lent: DType | None
+    asked: AttrValue
+    signatures: Mapping[str, Type]
+
+    @property
+    def numbers(self) -> DType | None:
+        """The dtype of Python's numbers."""
+        return self.asked if self.lent is None and isinstance(self.asked, DType) else self.lent
+
+
+def _argument(row: OpDef, param: Param, value: object, like: _Like, span: Span | None) -> Expr:
+    what = f"{row.name}: {param.name!r}"
+    if not param.lends_dtype:
+        like = _Like(None, None, like.signatures)
     if is_expr(value):
+        kind = infer_type(value, like.signatures) if param.kind == "tensor" else None
+        if isinstance(kind, PrimType):
+            return scalar_operand(value, kind, param.numbers or like.lent, span, what)
         return value
     match param.kind:
         case "tensor" if isinstance(value, bool | int | float | np.ndarray | np.generic):
-            return scalar(value, param.numbers or like, span, f"{row.name}: {param.name!r}")
+            return scalar(value, param.numbers or like.numbers, span, what)
+        case "tensor" if isinstance(value, SymDim):
+            return size_operand(value, param.numbers or like.lent, span, what)
         case "tensors" if isinstance(value, tuple | list):
             items = [_argument(row, Param(param.name), v, like, span) for v in value]
             return Tuple(tuple(items), span)
@@ -113,8 +141,7 @@ def _argument(
         case _:
             wanted = {"tensor": "a tensor", "tensors": "a tuple of tensors", "shape": "a shape"}
             raise UnityError(
-                f"{row.name}: {param.name!r} must be {wanted.get(param.kind, 'a value')}, "
-                f"got {value!r}",
+                f"{what} must be {wanted.get(param.kind, 'a value')}, got {value!r}",
                 span,
                 row.usage,
             )
@@ -134,9 +161,56 @@ def prim_value(
     )
     if found.is_float and fits and not isinstance(value, SymDim):
         return PrimValue(float(value), found, span)
-    if found.is_float or not fits:
+    if not fits:
         raise UnityError(f"{value!r} is no {found}", span, "cast with R.prim(value, dtype)")
     return PrimValue(value, found, span)
+
+
+def scalar_operand(
+    value: Expr, kind: PrimType, like: DType | None, span: Span | None, what: str
+) -> Expr:
+    """A scalar where a tensor is wanted, as one of rank 0.
+
+    Beside tensors it is of their dtype, if that holds what the scalar may be: a scalar is widened,
+    an integer becomes a float, and nothing else.
+
+    Args:
+        value: The scalar.
+        kind: Its type.
+        like: The dtype of the tensors beside it; None if there are none.
+        span: Where the call is written.
+        what: Whose argument it is, for the message.
+
+    Raises:
+        UnityError: The scalar would have to be narrowed, or is of another kind.
+    """
+    if isinstance(value, PrimValue) and not isinstance(value.value, SymDim):
+        return scalar(value.value, like or kind.dtype, span, what)
+    if isinstance(kind.value, SymDim):
+        return size_operand(kind.value, like or kind.dtype, span, what)
+    own = Call(Op("scalar_tensor", span), (value,), Attrs({"dtype": kind.dtype}), span)
+    if like is None or like == kind.dtype:
+        return own
+    same, a, b = kind.dtype.kind == like.kind, kind.dtype.bits, like.bits
+    if not ((kind.dtype.is_int and like.is_float) or (same and a <= b)):
+        raise UnityError(
+            f"{what}: a scalar {kind.dtype} does not go with {like}",
+            span,
+            f'convert one of them: R.astype(value, "{like}")',
+        )
+    return Call(Op("astype", span), (own,), Attrs({"dtype": like}), span)
+
+
+def size_operand(size: SymDim, like: DType | None, span: Span | None, what: str) -> Expr:
+    """A size where a tensor is wanted, as one of rank 0: of the dtype beside it, or int64.
+
+    Raises:
+        UnityError: There is bool beside it.
+    """
+    found = like or INT64
+    if not (found.is_int or found.is_float):
+        raise UnityError(f"{what}: the size {size} is no {found}", span, "compare it first")
+    return Call(Op("dims", span), (), Attrs({"values": size, "dtype": found}), span)
 
 
 def _as_size(value: object) -> object:
@@ -180,10 +254,11 @@ def _python_dtype(value: object) -> DType:
     return FLOAT32 if isinstance(value, float) else INT64
 
 
-def _common_dtype(
-    bound: Sequence[tuple[Param, object]], attrs: Attrs, signatures: Mapping[str, Type]
+def _lent_dtype(
+    bound: Sequence[tuple[Param, object]], signatures: Mapping[str, Type]
 ) -> DType | None:
-    """The dtype that numbers among the arguments take."""
+    """The dtype that numbers among the arguments take: the tensors', else the widest scalar's."""
+    scalars: list[DType] = []
     for param, value in reversed(bound):
         if param.kind in ("tensor", "tensors") and param.lends_dtype:
             items = value if isinstance(value, tuple | list) else (value,)
@@ -192,8 +267,9 @@ def _common_dtype(
                     found = infer_type(item, signatures)
                     if isinstance(found, TensorType) and found.dtype is not None:
                         return found.dtype
-    target = attrs.get("dtype")
-    return target if isinstance(target, DType) else None
+                    if isinstance(found, PrimType):
+                        scalars.append(found.dtype)
+    return max(scalars, key=lambda d: (d.is_float, d.bits), default=None)
 
 
 def is_expr(value: object) -> TypeGuard[Expr]:

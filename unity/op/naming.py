@@ -39,7 +39,7 @@ _NO_RELAX = frozenset({
     "reciprocal", "exp2", "expm1", "log2", "log10", "log1p", "any", "all", "bitcast",
     "nonzero_static", "nn.lrn", "nn.elu", "nn.hardsigmoid", "nn.hardswish", "nn.mish",
     "depth_to_space", "space_to_depth", "logsumexp", "roll", "nn.pixel_unshuffle",
-    "hann_window", "blackman_window",
+    "hann_window", "blackman_window", "scalar_tensor", "item",
 })  # fmt: skip
 """Of the others, those that Relax lacks; it calls the rest as we do."""
 
@@ -109,7 +109,7 @@ _TORCH: dict[str, str | None] = {
     "space_to_depth": "nn.functional.pixel_unshuffle", "repeat": "repeat_interleave",
     "strided_slice": "narrow", "gather_elements": "gather", "gather_nd": None,
     "one_hot": "nn.functional.one_hot", "scatter_elements": "scatter", "scatter_nd": "index_put",
-    "take": "index_select", "print": None, "assert_op": None,
+    "item": "Tensor.item", "take": "index_select", "print": None, "assert_op": None,
 }  # fmt: skip
 """torch's names where they aren't ours; those of ``nn`` are usually in ``nn.functional``."""
 

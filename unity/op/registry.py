@@ -12,7 +12,7 @@ from unity.errors import Span, UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Symbol, SymDim, dim
 from unity.ir.dtype import Array, DType
-from unity.ir.graph import Expr
+from unity.ir.graph import Expr, Var
 from unity.ir.stmt import Buffer, Stmt
 from unity.ir.types import Type
 from unity.te import Tensor
@@ -281,6 +281,9 @@ def attr_value(value: object) -> AttrValue:
         return tuple(attr_value(v) for v in value)
     if value is None or isinstance(value, bool | int | float | str | DType | SymDim):
         return value
+    if isinstance(value, Var):
+        message = f"an attribute is known when the program is compiled, {value.name!r} when it runs"
+        raise UnityError(message, hint="give a number, or use an operator that takes a tensor here")
     raise UnityError(f"an attribute can't hold {value!r}")
 
 

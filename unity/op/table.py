@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import create, effects, formulas, losses, memory, shape
+from . import create, effects, formulas, losses, memory, scalar, shape
 from .contraction import (
     attention,
     attention_bias,
@@ -55,6 +55,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     datatype.OPS,
     quantize.OPS,
     shape.OPS,
+    scalar.OPS,
     search.OPS,
     linear.OPS,
     einsum.OPS,

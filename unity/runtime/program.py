@@ -254,6 +254,22 @@ class MakeScalar:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreScalar:
+    """Put a number into a tensor of rank 0 that is there."""
+
+    dst: Reg
+    src: Reg
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScalar:
+    """The number in a tensor of rank 0."""
+
+    dst: Reg
+    src: Reg
+
+
+@dataclass(frozen=True, slots=True)
 class MakeLiteral:
     """A text, or a dtype by its name, as an opaque value."""
 
@@ -337,6 +353,8 @@ Instruction: TypeAlias = (
     | MakeShape
     | ReadShape
     | MakeScalar
+    | StoreScalar
+    | ReadScalar
     | MakeLiteral
     | Match
     | Print

@@ -374,6 +374,10 @@ def held(i: p.Instruction) -> Iterator[tuple[p.Reg, type[p.Spec]]]:
             yield dst, p.ShapeSpec
         case p.ReadShape(dst, src):
             yield from ((dst, p.ShapeSpec), (src, p.TensorSpec))
+        case p.StoreScalar(dst, src):
+            yield from ((dst, p.TensorSpec), (src, p.ScalarSpec))
+        case p.ReadScalar(dst, src):
+            yield from ((dst, p.ScalarSpec), (src, p.TensorSpec))
         case p.MakeScalar(dst):
             yield dst, p.ScalarSpec
         case _:
@@ -390,8 +394,8 @@ def written(i: p.Instruction) -> Iterator[p.Reg]:
         case p.Update(dst):
             yield from dst
         case (
-            p.CallKernel() | p.Fill() | p.SetSlot() | p.Match() | p.Print() | p.Assert()
-            | p.Jump() | p.Branch() | p.Return()
+            p.CallKernel() | p.Fill() | p.StoreScalar() | p.SetSlot() | p.Match() | p.Print()
+            | p.Assert() | p.Jump() | p.Branch() | p.Return()
         ):  # fmt: skip
             pass
         case _:
@@ -417,10 +421,10 @@ def read(i: p.Instruction) -> Iterator[p.Reg]:
             yield arena
         case (
             p.Reshape(_, src) | p.Element(_, src) | p.Move(_, src) | p.Copy(_, src)
-            | p.ReadShape(_, src)
+            | p.ReadShape(_, src) | p.ReadScalar(_, src)
         ):  # fmt: skip
             yield src
-        case p.Fill(dst, src):
+        case p.Fill(dst, src) | p.StoreScalar(dst, src):
             yield from (dst, src)
         case p.Update(_, src):
             yield from src

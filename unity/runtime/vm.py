@@ -199,6 +199,12 @@ class VM:
                 regs[dst] = (
                     value if isinstance(value, float | bool) else _number(value, slots, name)
                 )
+            case p.StoreScalar(dst, src):
+                number = regs[src]
+                assert isinstance(number, bool | int | float), number
+                _array(regs[dst])[()] = number
+            case p.ReadScalar(dst, src):
+                regs[dst] = _array(regs[src]).item()
             case p.MakeLiteral(dst, text, is_dtype):
                 regs[dst] = dtype(text).numpy if is_dtype else text
             case p.Match(tree, spec, binds, known, name):

@@ -298,7 +298,8 @@ GRAPHS = (
         def main(x: f32[Tensor, n * 2]) -> f32[Tensor, n, 2]:
             return R.reshape(x, (n, 2))
         """,
-        hint="dims take + - * // % and min, max with integers and other dims",
+        hint="dims take + - * // % and min, max with integers and other dims; in a function "
+        "float(n) / 2 is a number",
     ),
     Mistake(
         "A function without a result",

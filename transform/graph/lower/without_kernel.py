@@ -8,6 +8,7 @@ from __future__ import annotations
 from unity.ir.graph import Call, Op
 from unity.ir.lattice import atom_type
 from unity.ir.types import ObjectType, ShapeType, Type
+from unity.op.scalar import MOVES
 from unity.op.table import OPS
 
 from ..symbols import is_concrete, tensor_fields
@@ -30,6 +31,8 @@ def why_no_kernel(call: Call, result: Type) -> str | None:
         return None  # sizes, which the program has
     if call.callee.name == "tensor_to_shape" and isinstance(result, ShapeType) and result.ndim:
         return None  # an instruction reads them
+    if op.name in MOVES:
+        return None  # an instruction moves the number
     if op.compute is None and op.name not in VIEWS:
         return f"{op.name} has no kernel"
     types = [result, *(atom_type(a) or ObjectType() for a in call.args)]

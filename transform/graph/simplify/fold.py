@@ -8,8 +8,19 @@ import numpy as np
 
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
-from unity.ir.dtype import INT64, Array
-from unity.ir.graph import Call, Constant, Expr, Function, If, Op, ShapeValue, Tuple, Var
+from unity.ir.dtype import INT64, Array, dtype
+from unity.ir.graph import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Op,
+    PrimValue,
+    ShapeValue,
+    Tuple,
+    Var,
+)
 from unity.ir.lattice import atom_type
 from unity.ir.mapped import evict
 from unity.ir.module import IRModule
@@ -107,6 +118,11 @@ class _Folder(BodyRewriter):
                         return ShapeValue(dims)
                     case _:
                         return value
+            case Call(Op("scalar_tensor"), (PrimValue(SymDim() as size),)):
+                values = Attrs({"values": size, "dtype": value.attrs["dtype"]})
+                return Call(Op("dims"), (), values, value.span)
+            case Call(Op("item"), (Constant(data),)):
+                return PrimValue(data.item(), dtype(data.dtype), value.span)
             case Call(Op("shape_to_tensor"), (ShapeValue(dims),)) if not _static(value.args[0]):
                 values = Attrs({"values": dims, "dtype": INT64})
                 return Call(Op("dims"), (), values, value.span)
@@ -161,6 +177,8 @@ def _value(e: Expr) -> RefArg | None:
     match e:
         case Constant(data):
             return data
+        case PrimValue(bool() | int() | float() as number, kind):
+            return np.asarray(number, kind.numpy)
         case ShapeValue(dims):
             known = tuple(d for d in dims if isinstance(d, int))
             return known if len(known) == len(dims) else None

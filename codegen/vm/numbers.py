@@ -1,0 +1,53 @@
+"""Numbers between registers and tensors of rank 0, in native code.
+
+A register holds an integer or a bool as ``i64`` and a float as ``double``; in memory each is as
+large as its dtype says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unity.ir.dtype import DType, dtype
+from unity.runtime import program as p
+
+if TYPE_CHECKING:
+    from .native_body import Body
+
+
+def store_number(body: Body, dst: p.Reg, src: p.Reg) -> None:
+    """Put a register's number into a tensor."""
+    t, kind = body.t, _held(body, dst)
+    value, place, inside = body.get(src), body.get(dst), _in_memory(kind)
+    if inside not in ("i64", "double"):
+        wide, narrowed = ("double", "fptrunc") if kind.is_float else ("i64", "trunc")
+        value = t.let(f"{narrowed} {wide} {value} to {inside}")
+    t.do(f"store {inside} {value}, ptr {place}")
+
+
+def read_number(body: Body, src: p.Reg) -> str:
+    """The number in a tensor, as a register holds it."""
+    t, kind = body.t, _held(body, src)
+    inside = _in_memory(kind)
+    value = t.let(f"load {inside}, ptr {body.get(src)}")
+    match inside:
+        case "i64" | "double":
+            return value
+        case "float":
+            return t.let(f"fpext float {value} to double")
+        case _:
+            widened = "sext" if kind.kind == "int" else "zext"
+            return t.let(f"{widened} {inside} {value} to i64")
+
+
+def _held(body: Body, register: p.Reg) -> DType:
+    spec = body.code.registers[register]
+    assert isinstance(spec, p.TensorSpec)
+    assert spec.dtype is not None
+    return dtype(spec.dtype)
+
+
+def _in_memory(kind: DType) -> str:
+    if kind.is_float:
+        return {32: "float", 64: "double"}[kind.bits]
+    return f"i{max(kind.bits, 8)}"

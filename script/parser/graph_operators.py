@@ -1,0 +1,238 @@
+"""What operators of Python mean in a graph function: arithmetic, comparisons, parts of tensors."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+
+from unity.errors import UnityError
+from unity.ir.dims import Dim, SymDim
+from unity.ir.dtype import BOOL
+from unity.ir.graph import Expr, TupleGet
+from unity.ir.types import PrimType, TensorType, TupleType
+from unity.op.call import is_expr
+from unity.op.movement.slicing import part_of
+from unity.op.table import OPS
+
+from .graph_expr import Cast, is_tensor
+from .graph_numbers import GraphNumbers
+from .sizes import decided, known
+
+_OPERATORS: Mapping[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "floor_mod",
+    ast.Pow: "power",
+    ast.MatMult: "matmul",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+    ast.And: "logical_and",
+    ast.Or: "logical_or",
+}
+
+
+def _runs(node: ast.expr) -> bool:
+    """Whether an operand calls a function, which may have effects or call itself."""
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    names = [ast.unparse(c.func).removeprefix("R.") for c in calls]
+    return not all(name in _PYTHONS or (name in OPS and OPS[name].pure) for name in names)
+
+
+_PYTHONS = frozenset({"abs", "min", "max", "float", "int", "len", "sum"})
+
+
+class GraphOperators(GraphNumbers):
+    """Evaluates operators of Python; one becomes an operator of ours if a tensor takes part."""
+
+    def value(self, node: ast.expr) -> object:
+        """The meaning of an expression."""
+        match node:
+            case ast.BoolOp(op, [first, *rest]):
+                return self._in_turn(node, type(op), self.operand(first), rest)
+            case _:
+                return super().value(node)
+
+    def _in_turn(
+        self, node: ast.BoolOp, kind: type[ast.boolop], found: object, rest: list[ast.expr]
+    ) -> object:
+        """``and`` or ``or``: what follows is asked only if it decides, where that can be told."""
+        if not rest or (isinstance(found, bool) and found == (kind is ast.Or)):
+            return found
+        first, *others = rest
+        if not (is_expr(found) and any(map(_runs, rest))):
+            return self._in_turn(
+                node, kind, self._both(node, kind, found, self.operand(first)), others
+            )
+
+        def asked() -> Expr:
+            return self.graph(node, self._in_turn(node, kind, self.operand(first), others))
+
+        def decided_before() -> Expr:
+            return self.graph(node, kind is ast.Or)
+
+        ways = (asked, decided_before) if kind is ast.And else (decided_before, asked)
+        return self.choice(node, found, *ways)
+
+    @abstractmethod
+    def choice(
+        self, node: ast.expr, test: object, then: Callable[[], Expr], orelse: Callable[[], Expr]
+    ) -> Expr:
+        """One of two expressions, parsed where only that one is computed."""
+
+    def _both(self, node: ast.expr, kind: type[ast.AST], a: object, b: object) -> object:
+        """``and`` or ``or`` of two values."""
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, bool) and (isinstance(other, bool) or self._is_scalar(other)):
+                decides = one == (kind is ast.Or)
+                return one if decides else other
+        return self.operator(node, kind, a, b)
+
+    def _is_scalar(self, value: object) -> bool:
+        """Whether it is one bool that is known when the program runs."""
+        kind = self.type_of(value) if is_expr(value) else None
+        of = kind.dtype if isinstance(kind, PrimType | TensorType) else None
+        return of == BOOL and not (isinstance(kind, TensorType) and kind.ndim != 0)
+
+    def operator(self, node: ast.expr, kind: type[ast.AST], left: object, right: object) -> object:
+        """A Python operator on tensors."""
+        name = _OPERATORS.get(kind)
+        if name is None:
+            raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
+        return self.checked(node, lambda: self._op(node, name, [left, right], {}))
+
+    def combine(self, node: ast.BinOp, left: object, right: object) -> object:
+        """Arithmetic: an operator if a tensor takes part."""
+        if is_tensor(left) or is_tensor(right):
+            a, b = self._settle(node.left, left), self._settle(node.right, right)
+            return self.operator(node, type(node.op), a, b)
+        if self._is_fraction(node, left, right):
+            sides = [(node.left, left), (node.right, right)]
+            a, b = (self.float_of(n, v) if isinstance(v, SymDim) else v for n, v in sides)
+            return self.operator(node, type(node.op), a, b)
+        return super().combine(node, left, right)
+
+    def _is_fraction(self, node: ast.BinOp, left: object, right: object) -> bool:
+        """Whether it calculates with a size as with a float: ``0.5 * n``."""
+        both = (left, right)
+        numbers = all(isinstance(v, SymDim | int | float) for v in both)
+        kinds = {float, SymDim}
+        return numbers and all(any(isinstance(v, kind) for v in both) for kind in kinds)
+
+    def unary(self, node: ast.UnaryOp) -> object:
+        """Negation of a tensor or a number."""
+        if isinstance(node.operand, ast.Constant):
+            return super().unary(node)
+        value = self.operand(node.operand)
+        if not is_expr(value):
+            return super().unary(node)
+        name = "negative" if isinstance(node.op, ast.USub) else "logical_not"
+        return self.checked(node, lambda: self._op(node, name, [value], {}))
+
+    def compare(self, node: ast.Compare) -> object:
+        """A comparison of tensors, or of captured values."""
+        left, result = self.operand(node.left), None
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.operand(comparator)
+            found = self._compared(node, type(op), left, right)
+            result = found if result is None else self._both(node, ast.And, result, found)
+            left = right
+        return result
+
+    def _compared(
+        self, node: ast.Compare, kind: type[ast.cmpop], left: object, right: object
+    ) -> object:
+        """One comparison: known now, or a value when it runs."""
+        if is_expr(left) or is_expr(right):
+            return self.operator(node, kind, left, right)
+        match left, right:
+            case (SymDim() as a, (SymDim() | int()) as b) | (int() as a, SymDim() as b):
+                found = decided(kind, a, b)
+                if found is not None:
+                    return found
+                return self.operator(node, kind, self.graph(node, a), self.graph(node, b))
+            case _:
+                return self.comparison(node, kind, left, right)
+
+    def subscript(self, node: ast.Subscript) -> object:
+        """A field of a tuple; a part of a captured tuple; a type."""
+        base = self.value(node.value)
+        if isinstance(base, Cast) or is_expr(base):
+            base = self.builder.atom(self.graph(node.value, base))
+            kind = self.type_of(base)
+            if isinstance(kind, TensorType) and isinstance(kind.shape, tuple):
+                return self._part(node, base, kind.shape)
+            index = self.constant(node.slice)
+            if not isinstance(kind, TupleType):
+                raise self.source.error(
+                    node,
+                    f"{ast.unparse(node.value)!r} is neither a tuple nor a tensor of known rank: "
+                    "it can't be indexed",
+                    "R.match_cast(value, type) says what its shape is",
+                )
+            if not isinstance(index, int) or not -len(kind.fields) <= index < len(kind.fields):
+                raise self.source.error(
+                    node.slice, f"the tuple has {len(kind.fields)} fields, got index {index!r}"
+                )
+            return TupleGet(base, index % len(kind.fields), self.source.span(node))
+        if isinstance(base, tuple | list | dict):
+            index = self.constant(node.slice)
+            if is_expr(index):
+                raise self.source.error(
+                    node.slice,
+                    f"which field it is must be known when the program is compiled, "
+                    f"{ast.unparse(node.slice)!r} when it runs",
+                    "R.stack makes one tensor of them, of which R.take takes a row",
+                )
+            return self.run(node, base.__getitem__, index)
+        return self.type(node)
+
+    def _part(self, node: ast.Subscript, x: Expr, shape: tuple[Dim, ...]) -> Expr:
+        """A part of a tensor: integers, slices forward, ``...`` and None."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+        def applied(name: str, value: Expr, *attrs: object) -> Expr:
+            operand = self.builder.atom(value)
+            return self.checked(node, lambda: self._op(node, name, [operand, *attrs], {}))
+
+        try:
+            return part_of(shape, tuple(map(self._index, parts))).of(x, applied)
+        except UnityError as error:
+            if error.span is not None:
+                raise
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def _index(self, node: ast.expr) -> object:
+        if isinstance(node, ast.Slice):
+            ends = (node.lower, node.upper, node.step)
+            return slice(*(None if e is None else self._end(e) for e in ends))
+        value = self.value(node)
+        if is_expr(value):
+            raise self.source.error(
+                node, "an index holds a tensor", "R.take(x, indices, axis=0) takes rows by number"
+            )
+        return value
+
+    def _end(self, node: ast.expr) -> object:
+        return self.size(node, self.operand(node))
+
+    def attribute(self, node: ast.Attribute) -> object:
+        """``x.shape``, ``x.ndim`` and ``x.dtype`` of a tensor; else as in Python."""
+        if node.attr in ("shape", "ndim", "dtype"):
+            base = self.value(node.value)
+            if is_expr(base):
+                kind = self.type_of(base)
+                found = known(kind, node.attr)
+                if found is None:
+                    raise self.source.error(
+                        node, f"the {node.attr} of {ast.unparse(node.value)!r} is not known"
+                    )
+                return found
+        return super().attribute(node)
