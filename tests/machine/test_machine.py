@@ -84,7 +84,7 @@ def test_a_step_takes_what_the_busiest_part_does() -> None:
 
 
 def test_tiles_follow_the_machine() -> None:
-    quick, usual = Machine(fma_latency=1), Machine()
+    quick, usual = Machine(fma_latency=1, loads_per_cycle=2), Machine()
     assert cheapest_size(imm(9), 6, 2, quick) != cheapest_size(imm(9), 6, 2, usual)
 
 
