@@ -24,6 +24,8 @@ from tests.transform.schedule.steps import (
 from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
+from unity.ir.convert import to_dim
+from unity.ir.dims import dim, evaluate
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
@@ -70,7 +72,7 @@ def drawn_with_steps(seed: int) -> Scheduled:
         program = drawn(random.randrange(2**32))
     else:
         program = _made_by_te(random)
-        while work(program.func, program.sizes) > MOST:
+        while not _has_extents(program) or work(program.func, program.sizes) > MOST:
             program = _made_by_te(random)
     sch, _ = scheduled(program.func, random, STEPS)
     return replace(program, trace=sch.trace)
@@ -78,7 +80,14 @@ def drawn_with_steps(seed: int) -> Scheduled:
 
 def _made_by_te(random: Random) -> Scheduled:
     func = random.choice([random_kernel, random_chain])(random)
-    return Scheduled(func, {"n": random.choice([1, 2, 7]), "m": random.choice([1, 4])})
+    return Scheduled(func, {"n": random.choice([0, 1, 2, 7]), "m": random.choice([0, 1, 4])})
+
+
+def _has_extents(program: Scheduled) -> bool:
+    """Whether no buffer's extent is below 0 at a program's sizes, as ``n - 1`` may be."""
+    sizes = {dim(name): n for name, n in program.sizes.items()}
+    extents = [to_dim(e) for b in program.func.buffers for e in b.shape]
+    return all(e is not None and evaluate(e, sizes) >= 0 for e in extents)
 
 
 def work(func: PrimFunc, sizes: Mapping[str, int]) -> float:
