@@ -180,6 +180,14 @@ def dims(values: Dim | Sequence[Dim], dtype: str | DType = "int64") -> Tensor:
 def divide(x1: Operand, x2: Operand) -> Tensor:
     """``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an error if compiled with ``check_bounds=True``; so do all divisions and remainders."""
 
+def dynamic_strided_slice(x: Operand, begin: Operand, end: Operand, strides: Operand) -> Tensor:
+    """``x[begin[0]:end[0]:strides[0], ...]`` by Python's rules, of bounds that are tensors.
+
+    `begin`, `end` and `strides` are integers, ``(rank,)`` each, one for each axis of `x`, whose
+    sizes must be known, if only as symbols. The result has its rank and fresh symbols for its
+    sizes. A stride of 0 stops the run (R.dynamic_strided_slice, ONNX Slice).
+    """
+
 def einsum(operands: Sequence[Operand] | Tensor, subscripts: str) -> Tensor:
     """The sum of products that an equation says, ``R.einsum((a, b), "bij,bjk->bik")``.
 
@@ -464,7 +472,7 @@ def maximum(x1: Operand, x2: Operand) -> Tensor:
     """The larger; NaN if either is NaN."""
 
 def mean(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The mean over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN of nothing."""
+    """The mean over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN of nothing; of integers a float64, as np.mean."""
 
 def median(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The middle element over `axis`, the lower one of two (R.median, torch.median).
@@ -697,7 +705,8 @@ def stack(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
 def std(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The deviation over `axis` (all by default), the root of `R.variance` (R.std).
 
-    It divides by the number of elements, as numpy does; torch divides by one less.
+    It divides by the number of elements, as numpy does; torch divides by one less. Of integers
+    it is a float64, as np.std.
     """
 
 def stretch(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
@@ -804,7 +813,7 @@ def unique(
     """
 
 def variance(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """Mean squared deviation over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
+    """Mean squared deviation over `axis` (None: all); `keepdims` leaves the reduced axes as 1; of integers a float64, as np.var."""
 
 def where(condition: Operand, x1: Operand, x2: Operand) -> Tensor:
     """`x1` where `condition`, else `x2`; all three broadcast."""
@@ -814,6 +823,74 @@ def zeros(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32"
 
 def zeros_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
     """A tensor of zeros. Shaped like `x`, and of its dtype unless one is given."""
+
+class grad:
+    @staticmethod
+    def avg_pool2d_backward(
+        output_grad: Operand,
+        data: Operand,
+        pool_size: int | Sequence[int] = (1, 1),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        layout: str = "NCHW",
+    ) -> Tensor:
+        """The gradient of `data` of `nn.avg_pool2d`, whose result has `output_grad`.
+
+        `data` is ``(n, c, h, w)``, of a float dtype, and only its shape counts; the attributes are
+        those of `nn.avg_pool2d`. Gives the shape and the dtype of `data`
+        (R.grad.avg_pool2d_backward).
+        """
+
+    @staticmethod
+    def max_pool2d_backward(
+        output_grad: Operand,
+        data: Operand,
+        pool_size: int | Sequence[int] = (1, 1),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        layout: str = "NCHW",
+    ) -> Tensor:
+        """The gradient of `data` of `nn.max_pool2d`, whose result has `output_grad`.
+
+        All of a window's gradient goes to the first of its largest pixels, row by row, NaN before
+        any. `data` is ``(n, c, h, w)``, of a float dtype; the attributes are those of
+        `nn.max_pool2d`. Gives the shape and the dtype of `data` (R.grad.max_pool2d_backward).
+        """
+
+    @staticmethod
+    def nll_loss_backward(
+        output_grad: Operand,
+        predictions: Operand,
+        targets: Operand,
+        weights: Operand | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> Tensor:
+        """The gradient of the predictions of `nn.nll_loss`, whose result has `output_grad`.
+
+        `output_grad` is ``(n, ...)`` with `reduction` "none", else ``()``; the other parameters are
+        those of `nn.nll_loss`. Gives the shape and the dtype of `predictions`
+        (R.grad.nll_loss_backward).
+        """
+
+    @staticmethod
+    def take_backward(
+        output_grad: Operand,
+        x: Operand,
+        indices: Operand,
+        axis: int | None = None,
+    ) -> Tensor:
+        """The gradient of `x` of ``take(x, indices, axis)``, whose result has `output_grad`.
+
+        Each element of `output_grad` ``(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])`` is
+        added where it was taken from; gives the shape and the float dtype of `x`
+        (R.grad.take_backward).
+        """
 
 class image:
     @staticmethod
@@ -930,10 +1007,12 @@ class nn:
         output_size: int | Sequence[int] = (1,),
         layout: str = "NCW",
     ) -> Tensor:
-        """The mean over `output_size` parts of each of 1 spatial axes (NCW).
+        """The mean over `output_size` parts of each of 1
+        spatial axes of (NCW).
 
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
-        (R.nn.adaptive_avg_pool1d, torch; with 1 it is ONNX GlobalAveragePool).
+        (R.nn.adaptive_avg_pool1d, torch; with 1 it is ONNX GlobalAveragePool). Of integers it
+        is a float64, as np.mean.
         """
 
     @staticmethod
@@ -942,10 +1021,12 @@ class nn:
         output_size: int | Sequence[int] = (1, 1),
         layout: str = "NCHW",
     ) -> Tensor:
-        """The mean over `output_size` parts of each of 2 spatial axes (NCHW).
+        """The mean over `output_size` parts of each of 2
+        spatial axes of (NCHW).
 
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
-        (R.nn.adaptive_avg_pool2d, torch; with 1 it is ONNX GlobalAveragePool).
+        (R.nn.adaptive_avg_pool2d, torch; with 1 it is ONNX GlobalAveragePool). Of integers it
+        is a float64, as np.mean.
         """
 
     @staticmethod
@@ -954,10 +1035,54 @@ class nn:
         output_size: int | Sequence[int] = (1, 1, 1),
         layout: str = "NCDHW",
     ) -> Tensor:
-        """The mean over `output_size` parts of each of 3 spatial axes (NCDHW).
+        """The mean over `output_size` parts of each of 3
+        spatial axes of (NCDHW).
 
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
-        (R.nn.adaptive_avg_pool3d, torch; with 1 it is ONNX GlobalAveragePool).
+        (R.nn.adaptive_avg_pool3d, torch; with 1 it is ONNX GlobalAveragePool). Of integers it
+        is a float64, as np.mean.
+        """
+
+    @staticmethod
+    def adaptive_max_pool1d(
+        x: Operand,
+        output_size: int | Sequence[int] = (1,),
+        layout: str = "NCW",
+    ) -> Tensor:
+        """The maximum over `output_size` parts of each of 1
+        spatial axes of (NCW).
+
+        Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
+        (torch's adaptive_max_pool1d; with 1 it is ONNX GlobalMaxPool). NaN if there is one.
+        The result has the dtype of `x`, integers included.
+        """
+
+    @staticmethod
+    def adaptive_max_pool2d(
+        x: Operand,
+        output_size: int | Sequence[int] = (1, 1),
+        layout: str = "NCHW",
+    ) -> Tensor:
+        """The maximum over `output_size` parts of each of 2
+        spatial axes of (NCHW).
+
+        Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
+        (torch's adaptive_max_pool2d; with 1 it is ONNX GlobalMaxPool). NaN if there is one.
+        The result has the dtype of `x`, integers included.
+        """
+
+    @staticmethod
+    def adaptive_max_pool3d(
+        x: Operand,
+        output_size: int | Sequence[int] = (1, 1, 1),
+        layout: str = "NCDHW",
+    ) -> Tensor:
+        """The maximum over `output_size` parts of each of 3
+        spatial axes of (NCDHW).
+
+        Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
+        (torch's adaptive_max_pool3d; with 1 it is ONNX GlobalMaxPool). NaN if there is one.
+        The result has the dtype of `x`, integers included.
         """
 
     @staticmethod
@@ -1014,6 +1139,30 @@ class nn:
         """
 
     @staticmethod
+    def attention_var_len(
+        queries: Operand,
+        keys: Operand,
+        values: Operand,
+        seqstart_q: Operand,
+        max_seqlen_q: Operand,
+        seqstart_k: Operand | None = None,
+        max_seqlen_k: Operand | None = None,
+        scale: float | None = None,
+        causal_mask: str | None = None,
+        window_size: int | None = None,
+    ) -> Tensor:
+        """`nn.attention` of sequences that lie one behind the other, each with itself alone.
+
+        Of queries ``(1, n, h, d)``, keys ``(1, m, h, d)`` and values ``(1, m, h, e)``, in one float
+        dtype, gives ``(1, n, h, e)``. Sequence i is ``seqstart_q[i]`` to ``seqstart_q[i + 1]``,
+        integers ``(sequences + 1,)`` that ascend from 0, of keys those of `seqstart_k`, by default
+        the same; what lies behind the last gives 0. `max_seqlen_q` and `max_seqlen_k`, integers,
+        tell nothing more. `scale` is one over the root of d by default; `causal_mask` and
+        `window_size` as in `nn.attention_bias`, of each sequence (R.nn.attention_var_len). The
+        scores of all queries and keys are computed, so that n and m ought to be a few thousand.
+        """
+
+    @staticmethod
     def avg_pool1d(
         x: Operand,
         pool_size: int | Sequence[int] = (1,),
@@ -1028,7 +1177,7 @@ class nn:
 
         The divisor is the number of taps in the input, or with `count_include_pad` in the input and
         its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool1d, ONNX
-        AveragePool, torch).
+        AveragePool, torch). Of integers it is a float64, as np.mean.
         """
 
     @staticmethod
@@ -1046,7 +1195,7 @@ class nn:
 
         The divisor is the number of taps in the input, or with `count_include_pad` in the input and
         its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool2d, ONNX
-        AveragePool, torch).
+        AveragePool, torch). Of integers it is a float64, as np.mean.
         """
 
     @staticmethod
@@ -1064,7 +1213,7 @@ class nn:
 
         The divisor is the number of taps in the input, or with `count_include_pad` in the input and
         its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool3d, ONNX
-        AveragePool, torch).
+        AveragePool, torch). Of integers it is a float64, as np.mean.
         """
 
     @staticmethod
@@ -1098,6 +1247,10 @@ class nn:
         attribute ``aliases``), is written in place: only the new rows are touched. XLA's
         dynamic_update_slice along one axis.
         """
+
+    @staticmethod
+    def celu(x: Operand, alpha: float = 1.0) -> Tensor:
+        """``x`` where ``x >= 0``, else ``alpha * (exp(x / alpha) - 1)`` (ONNX Celu, torch's celu)."""
 
     @staticmethod
     def conv1d(
@@ -1375,6 +1528,10 @@ class nn:
         """The logarithm of softmax along `axis` (R.nn.log_softmax, ONNX LogSoftmax 13)."""
 
     @staticmethod
+    def logsigmoid(x: Operand) -> Tensor:
+        """``log(sigmoid(x))``, which overflows nowhere (torch's logsigmoid)."""
+
+    @staticmethod
     def lrn(
         x: Operand,
         size: int,
@@ -1401,7 +1558,8 @@ class nn:
         """The maximum over sliding windows of 1 spatial axes (NCW).
 
         With `ceil_mode` a last window may stick out at the end, but none starts behind the input
-        (R.nn.max_pool1d, ONNX MaxPool, torch). Padding never wins.
+        (R.nn.max_pool1d, ONNX MaxPool, torch). Padding never wins. The result has the dtype of
+        `x`, integers included.
         """
 
     @staticmethod
@@ -1417,7 +1575,8 @@ class nn:
         """The maximum over sliding windows of 2 spatial axes (NCHW).
 
         With `ceil_mode` a last window may stick out at the end, but none starts behind the input
-        (R.nn.max_pool2d, ONNX MaxPool, torch). Padding never wins.
+        (R.nn.max_pool2d, ONNX MaxPool, torch). Padding never wins. The result has the dtype of
+        `x`, integers included.
         """
 
     @staticmethod
@@ -1433,7 +1592,8 @@ class nn:
         """The maximum over sliding windows of 3 spatial axes (NCDHW).
 
         With `ceil_mode` a last window may stick out at the end, but none starts behind the input
-        (R.nn.max_pool3d, ONNX MaxPool, torch). Padding never wins.
+        (R.nn.max_pool3d, ONNX MaxPool, torch). Padding never wins. The result has the dtype of
+        `x`, integers included.
         """
 
     @staticmethod
@@ -1528,6 +1688,14 @@ class nn:
     @staticmethod
     def softplus(x: Operand, beta: float = 1.0) -> Tensor:
         """``log(1 + exp(beta * x)) / beta`` (R.nn.softplus without threshold, ONNX Softplus)."""
+
+    @staticmethod
+    def softsign(x: Operand) -> Tensor:
+        """``x / (1 + |x|)`` (ONNX Softsign, torch's softsign)."""
+
+    @staticmethod
+    def thresholdedrelu(x: Operand, alpha: float = 1.0) -> Tensor:
+        """``x`` where ``x > alpha``, else 0 (ONNX ThresholdedRelu, torch's threshold)."""
 
 class vision:
     @staticmethod
@@ -1687,6 +1855,7 @@ __all__ = [
     "dequantize",
     "dims",
     "divide",
+    "dynamic_strided_slice",
     "einsum",
     "equal",
     "erf",
@@ -1707,6 +1876,7 @@ __all__ = [
     "full_like",
     "gather_elements",
     "gather_nd",
+    "grad",
     "greater",
     "greater_equal",
     "hamming_window",

@@ -105,6 +105,18 @@ RELAX: tuple[Foreign, ...] = (
         " score_threshold=0.0)",
         same={"soft_nms_sigma": (0.0,), "score_threshold": (0.0,)},
     ),
+    *(
+        foreign(
+            f"R.grad.{kind}_pool2d_backward(output_grad, data, pool_size=(1, 1), strides=(1, 1),"
+            " padding=(0, 0, 0, 0), dilation=(1, 1), ceil_mode=False, count_include_pad=False,"
+            ' layout="NCHW", out_layout=None)',
+            same={
+                "out_layout": (None, "", "NCHW"),
+                **({"count_include_pad": ANY_FLAG} if kind == "max" else {}),
+            },
+        )
+        for kind in ("max", "avg")
+    ),
     foreign("R.flip(data, axis)", _DATA),
     foreign("R.index_tensor(data, indices)", _DATA),
     foreign("R.index_put(data, indices, values, accumulate=False)", _DATA),

@@ -45,6 +45,29 @@ def sampled(method: str, mode: str, corners: bool, x: Any, grid: Any) -> Any:
     return f.grid_sample(x, points, mode=method, padding_mode=mode, align_corners=corners)
 
 
+def attended(causal: bool, q: Any, k: Any, v: Any, starts: Any, most: Any, *more: Any) -> Any:
+    """Each sequence by itself."""
+    import torch
+    from torch.nn import functional as f
+
+    ends = (starts, *(more[:1] or (starts,)) * 2)
+    parts: list[Any] = []
+    for i in range(len(starts) - 1):
+        own = [x[:, b[i] : b[i + 1]].transpose(1, 2) for x, b in zip((q, k, v), ends, strict=True)]
+        found = f.scaled_dot_product_attention(own[0], own[1], own[2], is_causal=causal)
+        parts.append(found.transpose(1, 2))
+    return torch.cat(parts, 1)
+
+
+def pulled(pool: Callable[..., Any], grad: Any, x: Any) -> Any:
+    """What the gradient of a pool is of its operand."""
+    import torch
+
+    x = x.clone().requires_grad_()
+    (found,) = torch.autograd.grad(pool(x), x, grad)
+    return found
+
+
 def cases() -> list[Case]:
     import torch
     from torch.nn import functional as f
@@ -135,6 +158,29 @@ def cases() -> list[Case]:
          lambda a: torch.unique(a, return_inverse=True, return_counts=True, dim=0)),
         ("unique", [ints(3, 4, low=0, high=2)], {"return_inverse": True},
          lambda a: torch.unique(a, return_inverse=True)),
+        ("nn.celu", [x], {"alpha": 0.7}, lambda a: f.celu(a, 0.7)),
+        ("nn.softsign", [x], {}, f.softsign),
+        ("nn.thresholdedrelu", [x], {"alpha": 0.4}, lambda a: f.threshold(a, 0.4, 0)),
+        ("nn.logsigmoid", [f32(3, 5, low=-90, high=90)], {}, f.logsigmoid),
+        ("nn.adaptive_max_pool1d", [f32(2, 3, 7)], {"output_size": 3},
+         lambda a: f.adaptive_max_pool1d(a, 3)),
+        ("nn.adaptive_max_pool2d", [images], {"output_size": (3, 2)},
+         lambda a: f.adaptive_max_pool2d(a, (3, 2))),
+        ("nn.adaptive_max_pool3d", [f32(1, 2, 3, 4, 5)], {"output_size": 2},
+         lambda a: f.adaptive_max_pool3d(a, 2)),
+        ("grad.max_pool2d_backward", [f32(2, 3, 2, 3), images],
+         {"pool_size": 3, "strides": 2, "padding": (1, 1)},
+         partial(pulled, lambda a: f.max_pool2d(a, 3, 2, 1))),
+        ("grad.avg_pool2d_backward", [f32(2, 3, 2, 3), images],
+         {"pool_size": 2, "strides": 2, "padding": (0, 1), "count_include_pad": True},
+         partial(pulled, lambda a: f.avg_pool2d(a, 2, 2, (0, 1)))),
+        ("nn.attention_var_len",
+         [f32(1, 9, 2, 4), f32(1, 9, 2, 4), f32(1, 9, 2, 3), np.array([0, 2, 6, 9], np.int32),
+          np.array(4, np.int32)], {"causal_mask": "TopLeft"}, partial(attended, True)),
+        ("nn.attention_var_len",
+         [f32(1, 9, 2, 4), f32(1, 7, 2, 4), f32(1, 7, 2, 3), np.array([0, 2, 6, 9], np.int32),
+          np.array(4, np.int32), np.array([0, 3, 4, 7], np.int32), np.array(3, np.int32)], {},
+         partial(attended, False)),
         ("nn.relu6", [f32(3, 5, low=-9, high=9)], {}, f.relu6),
     ]  # fmt: skip
 

@@ -53,6 +53,11 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "anchors": (1, 5, 4),
     "bias": (1, 2, 3, 3),
     "ranks": (1, 2, 6),
+    "of_image": (1, 4, 8, 8),
+    "of_pool": (1, 4, 3, 3),
+    "of_rows": (3, 3),
+    "of_loss": (),
+    "of_losses": (6,),
 }
 """Float32 inputs by the names that calls use; `OTHERS` are integers, bools, and of some range."""
 OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
@@ -80,6 +85,11 @@ OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "counts": ("counts", (2,)),
     "places": ("int32", (2, 6)),
     "repeated": ("int64", (12,)),
+    "places_from": ("from", (2,)),
+    "places_to": ("to", (2,)),
+    "steps_by": ("by", (2,)),
+    "starts": ("starts", (3,)),
+    "longest": ("int32", ()),
 }
 CALLS: Mapping[str, str] = {
     **dict.fromkeys(("acos", "asin", "atanh"), "unit"),
@@ -136,6 +146,11 @@ CALLS: Mapping[str, str] = {
     "vision.get_valid_counts": "found",
     "vision.non_max_suppression": "found, counts, places",
     "unique": "repeated",
+    "dynamic_strided_slice": "m, places_from, places_to, steps_by",
+    "grad.avg_pool2d_backward": "of_image, image2",
+    "grad.max_pool2d_backward": "of_image, image2",
+    "grad.nll_loss_backward": "of_loss, m, classes",
+    "grad.take_backward": "of_rows, m, at, axis=0",
     "nn.attention_bias": "q, q, q, bias",
     "median": "x",
     "einsum": '(x, m), "abc,cd->bad"',
@@ -155,6 +170,7 @@ CALLS: Mapping[str, str] = {
     "nn.pixel_shuffle": "image2, 2",
     "nn.dropout": "x",
     "nn.attention": "q, q, q",
+    "nn.attention_var_len": "q, q, q, starts, longest",
     "nn.batch_norm": "x, c, c, c, var, axis=1",
     "nn.group_norm": "x, c, c, num_groups=2, channel_axis=1, axes=[2]",
     "nn.instance_norm": "x, c, c, channel_axis=1, axes=[2]",
@@ -233,6 +249,22 @@ MORE: Mapping[str, tuple[str, str]] = {
             ("to the bottom", "return_indices=False, invalid_to_bottom=True, iou_threshold=0"),
         )
     },
+    **{
+        f"grad.{kind}_pool2d_backward, {label}": (
+            f"grad.{kind}_pool2d_backward",
+            f"of_pool, image2, pool_size=(3, 3), strides=(3, 3), padding=(1, 1, 1, 1){more}",
+        )
+        for kind in ("avg", "max")
+        for label, more in (("padded", ""), ("all counted", ", count_include_pad=True"))
+    },
+    "grad.nll_loss_backward, weighted": (
+        "grad.nll_loss_backward",
+        'of_losses, m, classes, last3, reduction="none", ignore_index=1',
+    ),
+    "grad.nll_loss_backward, the sum": (
+        "grad.nll_loss_backward",
+        'of_loss, m, classes, last3, reduction="sum"',
+    ),
     "unique, all of it": (
         "unique",
         "i, sorted=False, return_index=True, return_inverse=True, return_counts=True",
@@ -364,6 +396,10 @@ def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Arra
                 labels = rng.integers(-1, 2, (*lead, 1)).astype(np.float64)
                 parts = [labels, rng.uniform(-0.2, 1, (*lead, 1)), *parts]
             return np.concatenate(parts, axis=2).astype(np.float32)
+        case "starts":
+            return np.array([0, 1, 3], np.int32)
+        case "from" | "to" | "by":
+            return np.array({"from": (-1, 0), "to": (-9, 2), "by": (-2, 1)}[kind])
         case "counts":
             return rng.integers(3, 7, shape).astype(np.int32)
         case "sorted":

@@ -22,6 +22,7 @@ EXPLAINED = {
     "nn.adaptive_avg_pool1d": "TVM's own default is refused by TVM",
     "ewise_fma": "TVM has no kernel of it",
     "nn.pixel_shuffle": "likewise",
+    "nn.attention_var_len": "likewise",
     "print": "gives nothing to compare, in an impure function",
     "assert_op": "likewise",
     "shape_of": "a shape is no array to compare",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unity import te
-from unity.ir.dtype import FLOAT32, Array, DType, dtype
+from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr
 
 Real: TypeAlias = npt.NDArray[np.float64]
@@ -18,6 +18,11 @@ Real: TypeAlias = npt.NDArray[np.float64]
 def working_dtype(of: DType) -> DType:
     """The dtype a kernel works in: float32 for narrower floats, else the same."""
     return FLOAT32 if of.is_float and of.bits < 32 else of
+
+
+def mean_dtype(of: DType) -> DType:
+    """The dtype of a mean: of integers float64, as numpy has it, else the same."""
+    return FLOAT64 if of.is_int else of
 
 
 def widened(value: PrimExpr) -> PrimExpr:

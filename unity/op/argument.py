@@ -87,6 +87,21 @@ def float_tensor(call: OpCall, index: int) -> TensorType:
     return found
 
 
+def number_tensor(call: OpCall, index: int) -> TensorType:
+    """The type of a tensor argument of integers or real numbers.
+
+    Raises:
+        UnityError: It is no tensor or of another dtype.
+    """
+    found = tensor(call, index)
+    if found.dtype is not None and not (found.dtype.is_float or found.dtype.is_int):
+        raise call.error(
+            f"{_name(call, index)} must be numbers, got {found.dtype}",
+            hint='convert with astype(x, "float32")',
+        )
+    return found
+
+
 def int_tensor(call: OpCall, index: int) -> TensorType:
     """The type of a tensor argument of integers.
 

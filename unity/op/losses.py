@@ -1,4 +1,4 @@
-"""Losses of predictions: cross entropy with logits, and the negative log likelihood."""
+"""Losses: cross entropy with logits, the negative log likelihood and its gradient."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import Array
+from unity.ir.dtype import INT64, Array
 from unity.ir.graph import Expr
-from unity.ir.types import TensorType, Type
+from unity.ir.types import Shape, TensorType, Type
 
 from .accumulate import real, rounded
 from .argument import (
@@ -82,11 +82,17 @@ def _entropy_samples(seed: int) -> Sequence[Sample]:
 
 
 def _nll_infer(call: OpCall) -> Type:
-    x, y = float_tensor(call, 0), int_tensor(call, 1)
+    x, found = _nll_types(call, 0)
+    return TensorType(found, x.dtype)
+
+
+def _nll_types(call: OpCall, first: int) -> tuple[TensorType, Shape | int | None]:
+    """The type of the predictions, from the argument `first` on, and the shape of the losses."""
+    x, y = float_tensor(call, first), int_tensor(call, first + 1)
     how = call.attrs["reduction"]
     if how not in _REDUCTIONS:
         raise call.error(f"'reduction' must be 'mean', 'sum' or 'none', got {how!r}")
-    w = ranked(call, 2, 1) if has(call, 2) else None
+    w = ranked(call, first + 2, 1) if has(call, first + 2) else None
     if w is not None:
         common_dtype(call, (x, w))
     if isinstance(x.shape, tuple) and isinstance(y.shape, tuple):
@@ -102,7 +108,7 @@ def _nll_infer(call: OpCall) -> Type:
         classes = x.shape[1 if len(x.shape) > 1 else 0]
         if w is not None and isinstance(w.shape, tuple):
             require_equal(call, w.shape[0], classes, "the number of 'weights'")
-    return TensorType(y.shape if how == "none" else (), x.dtype)
+    return x, y.shape if how == "none" else ()
 
 
 def _nll_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
@@ -110,21 +116,27 @@ def _nll_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) ->
     axis = 1 if e.rank_of(x) > 1 else 0
     at = e.op("expand_dims", y, axis)
     picked = e.widened(e.op("squeeze", e.op("gather_elements", x, at, axis=axis), axis))
-    if weights:
-        weight = e.widened(e.op("take", weights[0], y, axis=0))
-    else:
-        weight = e.op("ones_like", picked)
+    weight, counts = _target_weights(e, y, picked, weights, attrs)
     losses = e.op("negative", e.op("multiply", weight, picked))
-    ignored, kind = int_attr(attrs, "ignore_index"), e.dtype_of(y).numpy
-    if np.array(ignored).astype(kind) == ignored:  # else no target is that, one may wrap to it
-        counts, zero = e.op("not_equal", y, e.number(ignored, y)), e.number(0, picked)
-        weight = e.op("where", counts, weight, zero)
-        losses = e.op("where", counts, losses, zero)
+    if counts is not None:
+        losses = e.op("where", counts, losses, e.number(0, picked))
     if attrs["reduction"] != "none":
         losses = e.op("sum", losses)
     if attrs["reduction"] == "mean":
         losses = e.op("divide", losses, e.op("sum", weight))
     return e.cast(losses, e.dtype_of(x))
+
+
+def _target_weights(
+    e: Emitter, y: Expr, like: Expr, weights: Sequence[Expr], attrs: Attrs
+) -> tuple[Expr, Expr | None]:
+    """What each target counts, as `like` is, and which do at all; None where all do."""
+    weight = e.widened(e.op("take", weights[0], y, axis=0)) if weights else e.op("ones_like", like)
+    ignored, kind = int_attr(attrs, "ignore_index"), e.dtype_of(y).numpy
+    if np.array(ignored).astype(kind) != ignored:  # no target is that, one may wrap to it
+        return weight, None
+    counts = e.op("not_equal", y, e.number(ignored, y))
+    return e.op("where", counts, weight, e.number(0, like)), counts
 
 
 def _nll_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -157,6 +169,66 @@ def _nll_samples(seed: int) -> Sequence[Sample]:
     ]  # fmt: skip
 
 
+def _back_infer(call: OpCall) -> Type:
+    grad = float_tensor(call, 0)
+    x, losses = _nll_types(call, 1)
+    common_dtype(call, (grad, x))
+    if isinstance(losses, tuple) and isinstance(grad.shape, tuple):
+        if len(grad.shape) != len(losses):
+            raise call.error(f"'output_grad' must have rank {len(losses)}, got {type_text(grad)}")
+        for d, (a, b) in enumerate(zip(grad.shape, losses, strict=True)):
+            require_equal(call, a, b, f"'output_grad' along axis {d}")
+    return x
+
+
+def _back_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    grad, x, y, *weights = args
+    shape, wide = e.shape_of(x), e.widened(grad)
+    axis = 1 if len(shape) > 1 else 0
+    ones = e.op("ones", e.shape_of(y), dtype=e.dtype_of(wide))
+    weight, _ = _target_weights(e, y, ones, weights, attrs)
+    each = e.op("negative", e.op("multiply", weight, wide))
+    if attrs["reduction"] == "mean":
+        each = e.op("divide", each, e.op("sum", weight))
+    places = e.op("arange", 0, shape[axis], 1, dtype=INT64)
+    line = tuple(shape[axis] if d == axis else 1 for d in range(len(shape)))
+    target = e.cast(y, INT64)
+    classes = e.op("dims", shape[axis], dtype=INT64)
+    from_end = e.op("add", target, classes)
+    target = e.op("where", e.op("less", target, e.number(0, target)), from_end, target)
+    last = e.op("subtract", classes, e.number(1, classes))
+    target = e.op("minimum", e.op("maximum", target, e.number(0, target)), last)
+    here = e.op("equal", e.op("reshape", places, line), e.op("expand_dims", target, axis))
+    found = e.op("where", here, e.op("expand_dims", each, axis), e.number(0, each))
+    return e.cast(found, e.dtype_of(x))
+
+
+def _back_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    grad, x, y, *weights = _arrays(args)
+    axis = 1 if x.ndim > 1 else 0
+    at = clamped(y, x.shape[axis])
+    weight = real(weights[0])[at] if weights else np.ones(y.shape)
+    weight = np.where(y != int_attr(attrs, "ignore_index"), weight, 0.0)
+    each = -weight * real(grad)
+    if attrs["reduction"] == "mean":
+        with np.errstate(all="ignore"):
+            each = each / np.sum(weight)
+    found = np.zeros(x.shape)
+    np.put_along_axis(found, np.expand_dims(at, axis), np.expand_dims(each, axis), axis)
+    return rounded(found, x)
+
+
+def _back_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    found: list[Sample] = []
+    for one in _nll_samples(seed):
+        x, y = _arrays(one.args)[:2]
+        shape = y.shape if one.attrs["reduction"] == "none" else ()
+        grad = s.array(shape, str(x.dtype), 0.5, 2)
+        found.append(Sample((grad, *one.args), one.attrs))
+    return found
+
+
 OPS: tuple[OpDef, ...] = (
     OpDef(
         "nn.cross_entropy_with_logits",
@@ -184,5 +256,19 @@ OPS: tuple[OpDef, ...] = (
         """,
         expand=_nll_expand,
         samples=_nll_samples,
+    ),
+    OpDef(
+        "grad.nll_loss_backward",
+        (Param("output_grad"), *_NLL),
+        _back_infer,
+        _back_reference,
+        """The gradient of the predictions of `nn.nll_loss`, whose result has `output_grad`.
+
+        `output_grad` is ``(n, ...)`` with `reduction` "none", else ``()``; the other parameters are
+        those of `nn.nll_loss`. Gives the shape and the dtype of `predictions`
+        (R.grad.nll_loss_backward).
+        """,
+        expand=_back_expand,
+        samples=_back_samples,
     ),
 )

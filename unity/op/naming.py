@@ -39,7 +39,9 @@ _NO_RELAX = frozenset({
     "reciprocal", "exp2", "expm1", "log2", "log10", "log1p", "any", "all", "bitcast",
     "nonzero_static", "nn.lrn", "nn.elu", "nn.hardsigmoid", "nn.hardswish", "nn.mish",
     "depth_to_space", "space_to_depth", "logsumexp", "roll", "nn.pixel_unshuffle",
-    "hann_window", "blackman_window", "scalar_tensor", "item",
+    "hann_window", "blackman_window", "scalar_tensor", "item", "nn.celu", "nn.softsign",
+    "nn.thresholdedrelu", "nn.logsigmoid", "nn.adaptive_max_pool1d", "nn.adaptive_max_pool2d",
+    "nn.adaptive_max_pool3d",
 })  # fmt: skip
 """Of the others, those that Relax lacks; it calls the rest as we do."""
 
@@ -69,7 +71,11 @@ _ONNX = {
     "nn.rms_norm": "RMSNormalization", "nn.group_norm": "GroupNormalization",
     "nn.instance_norm": "InstanceNormalization", "nn.lrn": "LRN", "nn.gelu": "Gelu",
     "nn.gelu_tanh": "Gelu", "nn.silu": "Swish", "nn.leakyrelu": "LeakyRelu", "nn.prelu": "PRelu",
-    "nn.elu": "Elu", "nn.selu": "Selu", "nn.softplus": "Softplus",
+    "nn.elu": "Elu", "nn.celu": "Celu", "nn.thresholdedrelu": "ThresholdedRelu",
+    "nn.adaptive_max_pool1d": "GlobalMaxPool", "nn.adaptive_max_pool2d": "GlobalMaxPool",
+    "nn.adaptive_max_pool3d": "GlobalMaxPool", "nn.adaptive_avg_pool1d": "GlobalAveragePool",
+    "nn.adaptive_avg_pool2d": "GlobalAveragePool", "nn.adaptive_avg_pool3d": "GlobalAveragePool",
+    "dynamic_strided_slice": "Slice", "nn.selu": "Selu", "nn.softplus": "Softplus",
     "nn.hardsigmoid": "HardSigmoid", "nn.softmax": "Softmax", "nn.log_softmax": "LogSoftmax",
     "nn.attention": "Attention", "reshape": "Reshape", "flatten": "Flatten",
     "expand_dims": "Unsqueeze", "squeeze": "Squeeze", "permute_dims": "Transpose",
@@ -103,6 +109,9 @@ _TORCH: dict[str, str | None] = {
     "nn.conv2d_transpose": "nn.functional.conv_transpose2d",
     "nn.conv3d_transpose": "nn.functional.conv_transpose3d",
     "nn.lrn": "nn.functional.local_response_norm", "nn.gelu_tanh": "nn.functional.gelu",
+    "nn.thresholdedrelu": "nn.functional.threshold", "dynamic_strided_slice": None,
+    "nn.attention_var_len": None, "grad.take_backward": None, "grad.nll_loss_backward": None,
+    "grad.avg_pool2d_backward": None, "grad.max_pool2d_backward": None,
     "nn.leakyrelu": "nn.functional.leaky_relu",
     "nn.attention": "nn.functional.scaled_dot_product_attention", "expand_dims": "unsqueeze",
     "permute_dims": "permute", "depth_to_space": "nn.functional.pixel_shuffle",

@@ -6,6 +6,7 @@ from . import create, effects, formulas, losses, memory, scalar, shape
 from .contraction import (
     attention,
     attention_bias,
+    attention_var_len,
     cache,
     einsum,
     linear,
@@ -20,13 +21,23 @@ from .convolution import (
     conv_transpose,
     conv_winograd,
     pool,
+    pool_backward,
 )
 from .elementwise import activation, binary, compare, datatype, dropout, quantize, ternary, unary
 from .image import grid, resize
-from .indexing import bucketize, gather, index_tensor, one_hot, scatter, search
+from .indexing import (
+    bucketize,
+    gather,
+    index_tensor,
+    one_hot,
+    scatter,
+    search,
+    take_backward,
+)
 from .ml import coupling, tree
 from .movement import (
     arrange,
+    dynamic_slice,
     join,
     meshgrid,
     pad,
@@ -68,6 +79,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     conv_winograd.OPS,
     pool.OPS,
     adaptive_pool.OPS,
+    pool_backward.OPS,
     batch_norm.OPS,
     norm.OPS,
     group_norm.OPS,
@@ -77,6 +89,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     softmax.OPS,
     attention.OPS,
     attention_bias.OPS,
+    attention_var_len.OPS,
     cache.OPS,
     view.OPS,
     arrange.OPS,
@@ -88,7 +101,9 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     join.OPS,
     pad.OPS,
     slicing.OPS,
+    dynamic_slice.OPS,
     gather.OPS,
+    take_backward.OPS,
     one_hot.OPS,
     scatter.OPS,
     index_tensor.OPS,

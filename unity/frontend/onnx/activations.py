@@ -34,26 +34,6 @@ def _prelu(node: Node) -> Value:
     return node.binary("add", node.op("maximum", x, zero), scaled)
 
 
-def _celu(node: Node) -> Value:
-    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
-    x, alpha = node.tensor(0), node.float_of("alpha", 1.0)
-    scaled = node.op("divide", x, node.number(alpha, x))
-    grown = node.op("multiply", node.op("expm1", scaled), node.number(alpha, x))
-    zero = node.number(0, x)
-    return node.op("add", node.op("maximum", x, zero), node.op("minimum", grown, zero))
-
-
-def _softsign(node: Node) -> Value:
-    x = node.tensor(0)
-    return node.op("divide", x, node.op("add", node.op("abs", x), node.number(1, x)))
-
-
-def _thresholded_relu(node: Node) -> Value:
-    x = node.tensor(0)
-    above = node.op("greater", x, node.number(node.float_of("alpha", 1.0), x))
-    return node.op("where", above, x, node.number(0, x))
-
-
 def _shrink(node: Node) -> Value:
     x = node.tensor(0)
     lambd, bias = node.float_of("lambd", 0.5), node.float_of("bias", 0.0)
@@ -109,13 +89,12 @@ CONVERTERS: dict[str, Converter] = {
     "Softplus": lambda node: node.op("nn.softplus", node.tensor(0)),
     "LeakyRelu": _with("nn.leakyrelu", alpha=0.01),
     "Elu": _with("nn.elu", alpha=1.0),
+    "Celu": _with("nn.celu", alpha=1.0),
+    "ThresholdedRelu": _with("nn.thresholdedrelu", alpha=1.0),
     "Selu": _with("nn.selu", alpha=1.6732632423543772, gamma=1.0507009873554805),
     "HardSigmoid": _with("nn.hardsigmoid", alpha=0.2, beta=0.5),
     "Gelu": _gelu,
     "PRelu": _prelu,
-    "Celu": _celu,
-    "Softsign": _softsign,
-    "ThresholdedRelu": _thresholded_relu,
     "Shrink": _shrink,
     "Swish": _swish,
     "Hardmax": _hardmax,

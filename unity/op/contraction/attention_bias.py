@@ -34,9 +34,12 @@ _PARAMS = (
 )
 
 
-def _infer(call: OpCall) -> Type:
-    q, k, v = (ranked(call, i, 4) for i in range(3))
-    kind = common_dtype(call, (q, k, v))
+def check_masks(call: OpCall) -> None:
+    """Check a call's `causal_mask` and `window_size`.
+
+    Raises:
+        UnityError: One is unknown, or the window does not stand beside a mask.
+    """
     causal, window = call.attrs["causal_mask"], call.attrs["window_size"]
     if causal not in (None, *CAUSAL):
         raise call.error(f"'causal_mask' must be 'TopLeft', 'BottomRight' or None, got {causal!r}")
@@ -45,6 +48,12 @@ def _infer(call: OpCall) -> Type:
             f"'window_size' must be a positive int beside a causal mask, got {window!r} beside "
             f"{causal!r}"
         )
+
+
+def _infer(call: OpCall) -> Type:
+    q, k, v = (ranked(call, i, 4) for i in range(3))
+    kind = common_dtype(call, (q, k, v))
+    check_masks(call)
     if not all(isinstance(t.shape, tuple) for t in (q, k, v)):
         return TensorType(4, kind)
     assert isinstance(q.shape, tuple)

@@ -13,8 +13,8 @@ from unity.ir.dims import Dim, always_ge
 from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
-from unity.op.accumulate import real, rounded, working_dtype
-from unity.op.argument import float_tensor, ranked
+from unity.op.accumulate import mean_dtype, real, working_dtype
+from unity.op.argument import number_tensor, ranked, tensor
 from unity.op.attribute import FLAG, INTS, TEXT
 from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr
 from unity.op.sampling import Sampler, sample
@@ -39,7 +39,8 @@ BLOCKED = "NCDHWc"
 """Channels in blocks that lie innermost, ``(n, c / b, d, h, w, b)``: what ConvertLayout gives."""
 
 
-def _params(rank: int, *more: Param) -> tuple[Param, ...]:
+def pool_params(rank: int, *more: Param) -> tuple[Param, ...]:
+    """The parameters of a pool over so many axes, with more before its layout."""
     return (
         Param("x"),
         attr("pool_size", INTS, (1,) * rank),
@@ -52,7 +53,7 @@ def _params(rank: int, *more: Param) -> tuple[Param, ...]:
     )
 
 
-def _windows(call_or_attrs: OpCall | Attrs, rank: int) -> tuple[Window, ...]:
+def pool_windows(call_or_attrs: OpCall | Attrs, rank: int) -> tuple[Window, ...]:
     """One for each axis behind the second; `rank` of them go along an image."""
     if isinstance(call_or_attrs, OpCall):
         attrs, error = call_or_attrs.attrs, call_or_attrs.error
@@ -78,12 +79,13 @@ def _require_layout(call: OpCall, rank: int) -> None:
         )
 
 
-def _infer(rank: int, *, floats: bool) -> TypeRule:
+def _infer(rank: int, *, mean: bool) -> TypeRule:
     def rule(call: OpCall) -> Type:
         _require_layout(call, rank)
-        if floats:
-            float_tensor(call, 0)
-        windows = _windows(call, rank)
+        kind = (number_tensor(call, 0) if mean else tensor(call, 0)).dtype
+        if mean and kind is not None:
+            kind = mean_dtype(kind)
+        windows = pool_windows(call, rank)
         x = ranked(call, 0, len(windows) + 2)
         for window in windows:
             padding = max(window.before, window.after)
@@ -93,10 +95,10 @@ def _infer(rank: int, *, floats: bool) -> TypeRule:
                     hint=f"it must be less than the window, which reaches over {window.reach}",
                 )
         if not isinstance(x.shape, tuple):
-            return TensorType(len(windows) + 2, x.dtype)
+            return TensorType(len(windows) + 2, kind)
         check_steps(call, windows, x.shape[2:])
         steps = [w.steps(e) for w, e in zip(windows, x.shape[2:], strict=True)]
-        return TensorType((*x.shape[:2], *steps), x.dtype)
+        return TensorType((*x.shape[:2], *steps), kind)
 
     return rule
 
@@ -110,7 +112,7 @@ def _shape(result: Type) -> tuple[Dim, ...]:
 def _max_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     (x,) = args
     assert isinstance(x, te.Tensor)
-    windows = _windows(attrs, _rank(x.ndim, attrs))
+    windows = pool_windows(attrs, _rank(x.ndim, attrs))
     padded = pad_spatial(x, windows, dims_of(x)[2:], te.min_value(x.dtype))
     k = taps(windows)
 
@@ -124,8 +126,9 @@ def _max_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
 def _avg_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     (x,) = args
     assert isinstance(x, te.Tensor)
-    windows, extents = _windows(attrs, _rank(x.ndim, attrs)), dims_of(x)[2:]
-    wide = working_dtype(x.dtype)
+    windows, extents = pool_windows(attrs, _rank(x.ndim, attrs)), dims_of(x)[2:]
+    out = mean_dtype(x.dtype)
+    wide = working_dtype(out)
     padded = pad_spatial(x, windows, extents, imm(0, x.dtype))
     k = taps(windows)
 
@@ -137,21 +140,39 @@ def _avg_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
     counted = attrs["count_include_pad"] is True
 
     def mean(*i: PrimExpr) -> PrimExpr:
-        size: int = 1
-        varying: PrimExpr | None = None
-        for step, w, e in zip(i[2:], windows, extents, strict=True):
-            if w.ceil or (not counted and w.before + w.after > 0):
-                count = _count(step, w, e, counted)
-                varying = count if varying is None else varying * count
-            else:
-                assert isinstance(w.kernel, int)
-                size *= w.kernel
+        size, varying = divisor(i[2:], windows, extents, counted)
         if varying is None:
-            return te.cast(summed[i] * (1 / size), x.dtype)
-        divisor = varying if size == 1 else varying * size
-        return te.cast(summed[i] / te.cast(divisor, wide), x.dtype)
+            return te.cast(summed[i] * (1 / size), out)
+        return te.cast(summed[i] / te.cast(_times(varying, size), wide), out)
 
     return te.compute(_shape(result), mean, "avg_pool")
+
+
+def divisor(
+    steps: Sequence[PrimExpr], windows: Sequence[Window], extents: Sequence[Dim], counted: bool
+) -> tuple[int, PrimExpr | None]:
+    """How many taps a mean is of: a number, times what changes from window to window, if it does.
+
+    Args:
+        steps: Which window, along each axis.
+        windows: The geometry.
+        extents: The input's.
+        counted: Whether those of its padding count.
+    """
+    size: int = 1
+    varying: PrimExpr | None = None
+    for step, w, e in zip(steps, windows, extents, strict=True):
+        if w.ceil or (not counted and w.before + w.after > 0):
+            count = _count(step, w, e, counted)
+            varying = count if varying is None else varying * count
+        else:
+            assert isinstance(w.kernel, int)
+            size *= w.kernel
+    return size, varying
+
+
+def _times(varying: PrimExpr, size: int) -> PrimExpr:
+    return varying if size == 1 else varying * size
 
 
 def _count(step: PrimExpr, window: Window, extent: Dim, counted: bool) -> PrimExpr:
@@ -169,7 +190,7 @@ def _count(step: PrimExpr, window: Window, extent: Dim, counted: bool) -> PrimEx
 def _max_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     (x,) = args
     assert isinstance(x, np.ndarray)
-    windows = _windows(attrs, _rank(x.ndim, attrs))
+    windows = pool_windows(attrs, _rank(x.ndim, attrs))
     least = te.min_value(dtype(x.dtype)).value
     padded = pad_reference(x, windows, least)
     seen = [tap_reference(padded, windows, tap) for tap in all_taps(windows)]
@@ -179,7 +200,7 @@ def _max_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
 def _avg_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     (x,) = args
     assert isinstance(x, np.ndarray)
-    windows = _windows(attrs, _rank(x.ndim, attrs))
+    windows = pool_windows(attrs, _rank(x.ndim, attrs))
     counted = pad_reference(np.ones_like(real(x)), windows, 0)
     if attrs["count_include_pad"] is True:
         inner = [slice(e + w.before + w.after) for e, w in zip(x.shape[2:], windows, strict=True)]
@@ -188,11 +209,11 @@ def _avg_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     taken = list(all_taps(windows))
     total = np.stack([tap_reference(padded, windows, tap) for tap in taken]).sum(axis=0)
     count = np.stack([tap_reference(counted, windows, tap) for tap in taken]).sum(axis=0)
-    return rounded(total / count, x)
+    return np.asarray(total / count).astype(mean_dtype(dtype(x.dtype)).numpy)
 
 
 def _samples(rank: int, kinds: Sequence[str]) -> Callable[[int], Sequence[Sample]]:
-    params = _params(rank)
+    params = pool_params(rank)
 
     def rule(seed: int) -> Sequence[Sample]:
         s = Sampler.seeded(seed)
@@ -220,7 +241,7 @@ def _samples(rank: int, kinds: Sequence[str]) -> Callable[[int], Sequence[Sample
 
 
 def _avg_samples(rank: int) -> Callable[[int], Sequence[Sample]]:
-    plain = _samples(rank, ("float64", "float16"))
+    plain = _samples(rank, ("float64", "float16", "int32", "uint8"))
 
     def rule(seed: int) -> Sequence[Sample]:
         found = plain(seed)
@@ -236,13 +257,14 @@ def _avg_samples(rank: int) -> Callable[[int], Sequence[Sample]]:
 def _max_row(rank: int) -> OpDef:
     return OpDef(
         f"nn.max_pool{rank}d",
-        _params(rank),
-        _infer(rank, floats=False),
+        pool_params(rank),
+        _infer(rank, mean=False),
         _max_reference,
         f"""The maximum over sliding windows of {rank} spatial axes ({_LAYOUTS[rank]}).
 
         With `ceil_mode` a last window may stick out at the end, but none starts behind the input
-        (R.nn.max_pool{rank}d, ONNX MaxPool, torch). Padding never wins.
+        (R.nn.max_pool{rank}d, ONNX MaxPool, torch). Padding never wins. The result has the dtype of
+        `x`, integers included.
         """,
         compute=_max_compute,
         pattern="reduction",
@@ -253,14 +275,14 @@ def _max_row(rank: int) -> OpDef:
 def _avg_row(rank: int) -> OpDef:
     return OpDef(
         f"nn.avg_pool{rank}d",
-        _params(rank, attr("count_include_pad", FLAG, False)),
-        _infer(rank, floats=True),
+        pool_params(rank, attr("count_include_pad", FLAG, False)),
+        _infer(rank, mean=True),
         _avg_reference,
         f"""The mean over sliding windows of {rank} spatial axes ({_LAYOUTS[rank]}).
 
         The divisor is the number of taps in the input, or with `count_include_pad` in the input and
         its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool{rank}d, ONNX
-        AveragePool, torch).
+        AveragePool, torch). Of integers it is a float64, as np.mean.
         """,
         compute=_avg_compute,
         pattern="reduction",

@@ -34,10 +34,6 @@ _Scalar: TypeAlias = Callable[[PrimExpr, Attrs], PrimExpr]
 _Numpy: TypeAlias = Callable[[Real, Attrs], Real]
 
 
-def _float_input(call: OpCall) -> Type:
-    return float_tensor(call, 0)
-
-
 def _number_input(call: OpCall) -> Type:
     found = tensor(call, 0)
     if found.dtype is not None and found.dtype.kind == "bool":
@@ -101,12 +97,20 @@ def _row(
     tolerance: float = 1e-5,
     finite: bool = False,
     onnx: str | None = None,
+    divides: str | None = None,
 ) -> OpDef:
+    """A row; `divides` names the attribute that must not be 0."""
     params = (Param("x"), *attrs)
+
+    def infer(call: OpCall) -> Type:
+        if divides is not None and not call.number(divides):
+            raise call.error(f"{divides!r} must not be 0")
+        return float_tensor(call, 0)
+
     return OpDef(
         name,
         params,
-        _float_input,
+        infer,
         _reference(reference),
         doc,
         compute=_compute(scalar, name.rpartition(".")[2]),
@@ -278,6 +282,38 @@ OPS: tuple[OpDef, ...] = (
         attr("alpha", NUMBER, 1.0),
     ),
     _row(
+        "nn.celu",
+        lambda x, a: te.select(
+            x < 0.0, te.expm1(x * (1 / _float(a, "alpha"))) * _float(a, "alpha"), x
+        ),
+        lambda x, a: np.where(x < 0, _float(a, "alpha") * np.expm1(x / _float(a, "alpha")), x),
+        "``x`` where ``x >= 0``, else ``alpha * (exp(x / alpha) - 1)`` (ONNX Celu, torch's celu).",
+        attr("alpha", NUMBER, 1.0),
+        divides="alpha",
+    ),
+    _row(
+        "nn.softsign",
+        lambda x, _: x / (te.abs_(x) + 1.0),
+        lambda x, _: x / (1 + np.abs(x)),
+        "``x / (1 + |x|)`` (ONNX Softsign, torch's softsign).",
+        finite=True,
+        onnx="Softsign",
+    ),
+    _row(
+        "nn.thresholdedrelu",
+        lambda x, a: te.select(x > _float(a, "alpha"), x, imm(0.0, x.dtype)),
+        lambda x, a: np.where(x > _float(a, "alpha"), x, 0),
+        "``x`` where ``x > alpha``, else 0 (ONNX ThresholdedRelu, torch's threshold).",
+        attr("alpha", NUMBER, 1.0),
+        finite=True,
+    ),
+    _row(
+        "nn.logsigmoid",
+        lambda x, _: -_stable_softplus(-x),
+        lambda x, _: -_softplus(-x),
+        "``log(sigmoid(x))``, which overflows nowhere (torch's logsigmoid).",
+    ),
+    _row(
         "nn.selu",
         lambda x, a: te.select(x < 0.0, te.expm1(x) * _float(a, "alpha"), x) * _float(a, "gamma"),
         lambda x, a: _float(a, "gamma") * np.where(x < 0, _float(a, "alpha") * np.expm1(x), x),
@@ -291,6 +327,7 @@ OPS: tuple[OpDef, ...] = (
         lambda x, a: _softplus(x * _float(a, "beta")) / _float(a, "beta"),
         "``log(1 + exp(beta * x)) / beta`` (R.nn.softplus without threshold, ONNX Softplus).",
         attr("beta", NUMBER, 1.0),
+        divides="beta",
     ),
     _row(
         "nn.hardsigmoid",

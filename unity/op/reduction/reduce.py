@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from unity.ir.attrs import Attrs
 from unity.ir.dtype import Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import Shape, TensorType, Type
-from unity.op.accumulate import exact, widened, working_dtype
+from unity.op.accumulate import exact, mean_dtype, real, widened, working_dtype
 from unity.op.argument import axes, tensor
 from unity.op.attribute import FLAG, INTS
 from unity.op.elementwise.unary import Accepts, accepts_dtype
@@ -28,6 +29,8 @@ from unity.op.registry import (
 )
 from unity.op.sampling import Sampler, sample
 
+ResultDType: TypeAlias = Callable[[DType], DType]
+"""The dtype of a result, of that of the operand."""
 _PARAMS = (Param("x"), attr("axis", INTS, None), attr("keepdims", FLAG, False))
 _CASES: tuple[tuple[tuple[int, ...], object, bool], ...] = (
     ((3, 4), None, False),
@@ -120,13 +123,13 @@ def known(result: Type) -> tuple[Shape, DType]:
     return result.shape, result.dtype
 
 
-def _rule(accepts: Accepts) -> Callable[[OpCall], Type]:
+def _rule(accepts: Accepts, result: ResultDType) -> Callable[[OpCall], Type]:
     def infer(call: OpCall) -> Type:
         x = tensor(call, 0)
         if x.dtype is not None and not accepts_dtype(accepts, x.dtype):
             wanted = "numbers" if accepts == "number" else f"of {accepts} dtype"
             raise call.error(f"'x' must be {wanted}, got {x.dtype}", "convert with astype")
-        return infer_reduced(call, x, x.dtype)
+        return infer_reduced(call, x, None if x.dtype is None else result(x.dtype))
 
     return infer
 
@@ -138,6 +141,7 @@ def _op(
     accepts: Accepts,
     doc: str,
     tolerance: float = 1e-5,
+    result: ResultDType = lambda kind: kind,
 ) -> OpDef:
     kinds = {
         "number": ("float32", "int32", "float16", "int64", "uint8", "float64"),
@@ -160,12 +164,12 @@ def _op(
         over = axes_attr(attrs, "axis", x.ndim)
         with np.errstate(all="ignore"):
             found = reference(exact(x), axis=over, keepdims=flag_attr(attrs, "keepdims"))
-        return np.asarray(found).astype(x.dtype)
+        return np.asarray(found).astype(result(dtype(x.dtype)).numpy)
 
     return OpDef(
         name,
         _PARAMS,
-        _rule(accepts),
+        _rule(accepts, result),
         refer,
         doc,
         compute=compute,
@@ -219,11 +223,11 @@ def _compute_variance(args: Sequence[ComputeArg], attrs: Attrs, result: Type) ->
 
 def _ref_mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     count = np.prod([x.shape[i] for i in axis], dtype=np.float64)
-    return np.asarray(np.divide(np.sum(x, axis=axis, keepdims=keepdims), count))
+    return np.asarray(np.divide(np.sum(real(x), axis=axis, keepdims=keepdims), count))
 
 
 def _ref_variance(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-    centred = np.subtract(x, _ref_mean(x, axis, True))
+    centred = np.subtract(real(x), _ref_mean(x, axis, True))
     return _ref_mean(np.square(centred), axis, keepdims)
 
 
@@ -266,13 +270,21 @@ OPS: tuple[OpDef, ...] = (
         "number",
         f"The smallest element {_AXES}; NaN if there is one, the greatest value if there is none.",
     ),
-    _op("mean", _ref_mean, _compute_mean, "float", f"The mean {_AXES}; NaN of nothing."),
+    _op(
+        "mean",
+        _ref_mean,
+        _compute_mean,
+        "number",
+        f"The mean {_AXES}; NaN of nothing; of integers a float64, as np.mean.",
+        result=mean_dtype,
+    ),
     _op(
         "variance",
         _ref_variance,
         _compute_variance,
-        "float",
-        f"Mean squared deviation {_AXES}.",
+        "number",
+        f"Mean squared deviation {_AXES}; of integers a float64, as np.var.",
+        result=mean_dtype,
     ),
     _op("any", _ref_any, _fold_of("any"), "bool", f"Whether any element is true, {_AXES}."),
     _op("all", _ref_all, _fold_of("all"), "bool", f"Whether every element is true, {_AXES}."),

@@ -10,11 +10,11 @@ import numpy as np
 
 from unity.ir.attrs import Attrs
 from unity.ir.dims import as_dim, equal, floordiv, product
-from unity.ir.dtype import INT64, Array
+from unity.ir.dtype import INT64, Array, dtype
 from unity.ir.graph import Expr, Tuple
 from unity.ir.types import Shape, TensorType, TupleType, Type
-from unity.op.accumulate import real, rounded
-from unity.op.argument import float_tensor, shape, shape_text, tensor, type_text
+from unity.op.accumulate import mean_dtype, real, rounded
+from unity.op.argument import float_tensor, number_tensor, shape, shape_text, tensor, type_text
 from unity.op.attribute import FLAG, INTS
 from unity.op.registry import (
     OpCall,
@@ -47,17 +47,23 @@ def _infer_float(call: OpCall) -> Type:
     return infer_reduced(call, x, x.dtype)
 
 
+def _infer_std(call: OpCall) -> Type:
+    x = number_tensor(call, 0)
+    return infer_reduced(call, x, None if x.dtype is None else mean_dtype(x.dtype))
+
+
 def _expand_std(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
     (x,) = args
     wide = e.widened(x)
     variance = e.op("variance", wide, axis=attrs["axis"], keepdims=attrs["keepdims"])
-    return e.cast(e.op("sqrt", variance), e.dtype_of(x))
+    return e.cast(e.op("sqrt", variance), mean_dtype(e.dtype_of(x)))
 
 
 def _refer_std(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x = array_arg(args)
     over = axes_attr(attrs, "axis", x.ndim)
-    return rounded(np.std(real(x), axis=over, keepdims=flag_attr(attrs, "keepdims")), x)
+    found = np.std(real(x), axis=over, keepdims=flag_attr(attrs, "keepdims"))
+    return np.asarray(found).astype(mean_dtype(dtype(x.dtype)).numpy)
 
 
 def _expand_logsumexp(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
@@ -92,6 +98,11 @@ def _samples(seed: int) -> Sequence[Sample]:
         sample(_PARAMS, (s.array((a, b, c), "float64"),), axis=(0, -1), keepdims=True),
         sample(_PARAMS, (s.array((a, b), "float16"),), axis=0),
     ]
+
+
+def _std_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    return [*_samples(seed), sample(_PARAMS, (s.array(s.shape(2), "int32", -9, 9),), axis=1)]
 
 
 # median
@@ -259,14 +270,15 @@ OPS: tuple[OpDef, ...] = (
     OpDef(
         "std",
         _PARAMS,
-        _infer_float,
+        _infer_std,
         _refer_std,
         """The deviation over `axis` (all by default), the root of `R.variance` (R.std).
 
-        It divides by the number of elements, as numpy does; torch divides by one less.
+        It divides by the number of elements, as numpy does; torch divides by one less. Of integers
+        it is a float64, as np.std.
         """,
         expand=_expand_std,
-        samples=_samples,
+        samples=_std_samples,
     ),
     OpDef(
         "logsumexp",
