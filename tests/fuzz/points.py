@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from random import Random
 
 from tests.transform.rules.families import FAMILIES
@@ -29,6 +29,9 @@ from unity.tuning.spaces import (
 
 from .texts import heading
 
+CHAIN = 8
+"""Points that are drawn together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -37,7 +40,7 @@ class Sample:
     Attributes:
         family: Its index among `FAMILIES`.
         space: Its index among `spaces`.
-        point: None where a draw failed.
+        point: None where all draws failed.
     """
 
     family: int
@@ -63,14 +66,27 @@ def spaces(family: int) -> tuple[Space, ...]:
 
 
 def sample(seed: int) -> Sample:
-    """The point of a seed, after up to three others."""
-    random = Random(seed)
+    """The point of a seed: one of `CHAIN` that are drawn one after the other."""
+    family, space, points = chain(seed // CHAIN)
+    return Sample(family, space, points[seed % CHAIN % len(points)] if points else None)
+
+
+@lru_cache(maxsize=1)
+def chain(number: int) -> tuple[int, int, tuple[Point, ...]]:
+    """A family and a space of it by number, and up to `CHAIN` different points of that.
+
+    Drawing one takes longer than laying it out: seeds in order share what is drawn.
+    """
+    random = Random(number)
     family, space = random.randrange(len(FAMILIES)), random.choice((0, 0, 1, 2))
     known: list[Point] = []
-    for _ in range(random.randint(1, 4)):
+    for _ in range(2 * CHAIN):
         point = drawn(spaces(family)[space], known, random)
-        known += [] if point is None else [point]
-    return Sample(family, space, known[-1] if known else None)
+        if point is not None and point not in known:
+            known.append(point)
+        if len(known) == CHAIN:
+            break
+    return family, space, tuple(known)
 
 
 def check(of: Sample) -> None:
