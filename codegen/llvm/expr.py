@@ -36,8 +36,8 @@ from .affine import as_near, as_ramp, is_nonnegative, is_within
 from .arithmetic import bool_binary, compare, float_binary, int_binary, passing_nan
 from .bounds import new_conditions
 from .cast import cast
+from .certain import is_nonpositive, is_number
 from .emitter import Emitter, float_text, int_text, steps_text
-from .floats import is_nonpositive, is_number
 from .math.table import EXP_NONPOSITIVE, intrinsic
 from .memory import (
     MOST_APART,
@@ -79,6 +79,7 @@ class Expressions:
         checks: Whether every access asserts its index.
         proven: Identities of accesses that need no check.
         numbers: Buffers that never hold NaN.
+        first_lanes: Variables that are masks of some of the first lanes.
     """
 
     __slots__ = (
@@ -90,6 +91,7 @@ class Expressions:
         "counters",
         "em",
         "fail",
+        "first_lanes",
         "nonnegative",
         "numbers",
         "pointers",
@@ -111,6 +113,7 @@ class Expressions:
         self.checks = checks
         self.proven = proven
         self.numbers = numbers
+        self.first_lanes: set[PrimVar] = set()
         self.values: Scope[PrimVar | SizeVar] = Scope()
         self.pointers: Scope[Buffer] = Scope()
         self.counters: set[PrimVar] = set()
@@ -128,6 +131,7 @@ class Expressions:
         self.pointers.enclosing = take
         self.counters |= outer.counters
         self.nonnegative |= outer.nonnegative
+        self.first_lanes |= outer.first_lanes
 
     def expr(self, e: PrimExpr) -> str:
         """The register (or constant) of an expression's value."""

@@ -10,8 +10,8 @@ from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Buffer, PrimFunc
 
 from .analysis import Analysis
+from .certain import numbers_in
 from .emitter import Emitter, Unit
-from .floats import numbers_in
 from .memory import At, load
 from .proven import proven
 from .stmt import Facts, Key, Statements

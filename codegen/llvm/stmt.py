@@ -25,6 +25,7 @@ from unity.ir.stmt import (
 from unity.machine.stack import stack_bytes
 
 from .analysis import Analysis
+from .certain import takes_first
 from .cost import work
 from .emitter import Emitter, Unit
 from .expr import Expressions
@@ -179,7 +180,9 @@ class Statements:
         if x.checks and id(s) not in x.proven:
             x.check(s.buffer, place, lanes, mask)
         past = streams(s, self.facts.streamed, dtype)
-        store(self.em, x.pointers[s.buffer], dtype, place, value, mask, past)
+        first = s.predicate is not None and takes_first(s.predicate, x.first_lanes)
+        pointer = x.pointers[s.buffer]
+        store(self.em, pointer, dtype, place, value, mask, streaming=past, first_lanes=first)
 
     def _let(self, s: Let) -> None:
         body: Stmt = s
@@ -194,6 +197,8 @@ class Statements:
         x.bind(s.var, x.index(s.value) if counted else x.expr(s.value))
         if counted and x.is_nonnegative(s.value):
             x.nonnegative.add(s.var)
+        if takes_first(s.value, x.first_lanes):
+            x.first_lanes.add(s.var)
 
     def _if(self, s: IfThen) -> None:
         em = self.em

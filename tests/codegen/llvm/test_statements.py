@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.codegen.llvm.run_kernel import build, run
+from tests.codegen.llvm.levels import LEVELS, runs_here
+from tests.codegen.llvm.run_kernel import HOST, build, run
 from tests.transform.tensor.kernels import assert_same
 from unity.codegen.llvm import OUT_OF_BOUNDS
 from unity.errors import UnityError
-from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType, dtype
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
@@ -156,6 +157,29 @@ def test_lanes_that_are_off_touch_no_memory(stride: int) -> None:
     for func in (plain, scattered):
         out = run(func, [data], np.full(4, -1, np.float32), checks=True)
         np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("level", ["sse4.2", "avx2", "host"])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+@pytest.mark.parametrize("name", ["int8", "float16", "float32", "float64"])
+def test_the_first_lanes_are_stored_and_no_others(name: str, lanes: int, level: str) -> None:
+    """As tails of rows are, whose masks are told by how many elements are left, and named."""
+    target = LEVELS.get(level, HOST)
+    if not runs_here(target):
+        pytest.skip(f"this machine has no {level}")
+    d, m = dtype(name), SizeVar("m")
+    x, y, mask = Buffer("x", (N,), d), Buffer("y", (N,), d), PrimVar("mask", BOOL.with_lanes(lanes))
+    at, short = ramp(ZERO, 1, lanes), Compare("lt", ramp(ZERO, 1, lanes), Broadcast(m, lanes))
+    both = Binary("and", short, Compare("lt", ramp(ZERO, 1, lanes), Broadcast(N, lanes)))
+    body = Let(mask, both, Store(y, (at,), Load(x, (at,), mask), mask))
+    kernel = build({"k": PrimFunc((x, y, m), body)}, target=target)["k"]
+    data = np.arange(1, lanes + 1).astype(d.numpy)
+    for count in range(-1, lanes + 2):
+        for size in range(max(0, count), lanes + 1):
+            found = np.zeros(size, d.numpy)
+            kernel([data[:size], found], {"n": size, "m": count})
+            want = np.where(np.arange(size) < count, data[:size], 0)
+            np.testing.assert_array_equal(found, want.astype(d.numpy))
 
 
 def test_a_load_that_is_off_is_zero() -> None:

@@ -1,4 +1,7 @@
-"""Which floats are certainly numbers, or not above zero: what is done with them takes less then."""
+"""What is certain of values: floats that are numbers, or not above zero; masks of the first lanes.
+
+What is done with them takes less then.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,18 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from unity.ir.foreign import addressed
-from unity.ir.prim_expr import Binary, Broadcast, Cast, Imm, Load, PrimExpr, Select
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Imm,
+    Load,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+)
 from unity.ir.stmt import Allocate, Buffer, Stmt, Store
 from unity.ir.visit_stmt import stmt_exprs, walk_stmt
 
@@ -18,15 +32,15 @@ def numbers_in(body: Stmt) -> frozenset[Buffer]:
 
     >>> from unity.script import parse
     >>> kernel = parse('''
-    ...     @script.prim_func
-    ...     def peak(x: f32[Buffer, 8], y: f32[Buffer, 1]) -> None:
-    ...         most = T.alloc((1,), "float32")
-    ...         last = T.alloc((1,), "float32")
-    ...         most[0] = 0.0
-    ...         for i in range(8):
-    ...             most[0] = T.fmax(most[0], x[i])
-    ...             last[0] = T.max(most[0], x[i])
-    ...         y[0] = most[0] + last[0]
+    ... @script.prim_func
+    ... def peak(x: f32[Buffer, 8], y: f32[Buffer, 1]) -> None:
+    ...     most = T.alloc((1,), "float32")
+    ...     last = T.alloc((1,), "float32")
+    ...     most[0] = 0.0
+    ...     for i in range(8):
+    ...         most[0] = T.fmax(most[0], x[i])
+    ...         last[0] = T.max(most[0], x[i])
+    ...     y[0] = most[0] + last[0]
     ... ''')["peak"]
     >>> sorted(b.name for b in numbers_in(kernel.body))
     ['most']
@@ -83,3 +97,19 @@ def is_nonpositive(e: PrimExpr) -> bool:
             return is_nonpositive(a) or is_nonpositive(b)
         case _:
             return False
+
+
+def takes_first(mask: PrimExpr, known: Collection[PrimVar]) -> bool:
+    """Whether a mask is on in some of the first lanes, and off behind them.
+
+    Args:
+        mask: It.
+        known: Variables that are such masks.
+    """
+    match mask:
+        case Compare("lt", Ramp(_, Imm(1), _), Broadcast()):
+            return True
+        case Binary("and", a, b):
+            return takes_first(a, known) and takes_first(b, known)
+        case _:
+            return mask in known
