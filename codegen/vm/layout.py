@@ -292,8 +292,8 @@ def _learn(
                 if isinstance(wanted, Slot) and wanted.index in binds:
                     layout.known.setdefault(wanted.index, size)
         case p.Match(int(value), p.ScalarSpec(name, wanted), binds):
-            known = layout.code.registers[value]
-            if not isinstance(known, p.ScalarSpec) or known.dtype != name:
+            number = layout.code.registers[value]
+            if not isinstance(number, p.ScalarSpec) or number.dtype != name:
                 raise NotNativeError("it checks a number of unknown dtype")
             if binds and layout.code.aliases:  # what is too large is done again by the bytecode
                 raise NotNativeError("it reads sizes, and writes over its inputs")
