@@ -105,7 +105,9 @@ def bucketize(
 ) -> Tensor:
     """How many of the sorted `boundaries` are less than each element, an int64 or int32.
 
-    With `right` those that are equal count as well (R.bucketize, torch.bucketize).
+    With `right` those that are equal count as well. NaN is above every number and
+    equal to NaN (R.bucketize, np.searchsorted; torch.bucketize counts boundaries of NaN as
+    less than NaN).
     """
 
 def ceil(x: Operand) -> Tensor:

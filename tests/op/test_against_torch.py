@@ -130,6 +130,7 @@ def cases() -> list[Case]:
         ("bucketize", [x, boundaries], {}, torch.bucketize),
         ("bucketize", [np.append(boundaries, np.float32(np.nan)), boundaries], {"right": True},
          lambda a, b: torch.bucketize(a, b, right=True)),
+        ("bucketize", [x, np.append(boundaries, np.float32(np.nan))], {}, torch.bucketize),
         ("eye", [], {"n": 4, "m": 6}, lambda: torch.eye(4, 6)),
         ("hamming_window", [], {"window_size": 9}, lambda: torch.hamming_window(9)),
         ("hann_window", [], {"window_size": 8, "periodic": False},

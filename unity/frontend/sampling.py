@@ -156,16 +156,26 @@ def numbers(c: Emission, count: Dim, rank: int) -> Expr:
     return c.op("reshape", c.op("arange", 0, count, 1, dtype=INT64), (count, *(1,) * (rank - 1)))
 
 
-def grid_sample(c: Emission, x: Expr, along: Sequence[Expr], how: Reading) -> Expr:
+def grid_sample(c: Emission, x: Expr, grid: Expr, how: Reading) -> Expr:
     """A map of the layout ``NC...`` read at the places of a grid, whose corners are -1 and 1.
 
     Args:
         c: The node.
         x: The map.
-        along: Coordinates of shape (batch, places...), those along the last axis first.
+        grid: Coordinates of shape (batch, axes, places...), those along the last axis first.
         how: How it is read.
     """
     batch, _, *extents = c.shape_of(x)
+    kind = c.dtype_of(x)
+    if len(extents) == 2 and 0 not in extents and kind.is_float and kind == c.dtype_of(grid):
+        return c.op(
+            "image.grid_sample", x, grid,
+            method=how.method, padding_mode=how.padding, align_corners=how.aligned,
+        )  # fmt: skip
+    along = [
+        c.op("take", grid, Constant(np.array(axis, np.int64)), axis=1)
+        for axis in range(len(extents))
+    ]
     if how.method == "bicubic" and len(extents) != 2:
         raise c.gap("cubic interpolation of a volume")
     at: list[Expr] = []

@@ -9,7 +9,6 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dims import always_ge, dim_text
 from unity.ir.dtype import INT64, Array
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
@@ -50,11 +49,6 @@ def _affine_infer(call: OpCall) -> Type:
     rank = len(size)
     if rank not in (2, 3):
         raise call.error(f"'size' must hold 2 or 3 dims, got {rank}")
-    for extent in size:
-        if call.flag("align_corners") and not always_ge(extent, 2):
-            raise call.error(
-                f"with align_corners each of 'size' must be 2 or more, got {dim_text(extent)}"
-            )
     if not isinstance(x.shape, tuple):
         return TensorType(rank + 2, x.dtype)
     require_equal(call, x.shape[1], rank, "the rows of 'x'")
@@ -72,7 +66,8 @@ def _affine_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
     def place(i: PrimExpr, extent: PrimExpr) -> PrimExpr:
         at, one = te.cast(i, wide), imm(1.0, wide)
         if attrs["align_corners"] is True:
-            return at * (imm(2.0, wide) / te.cast(extent - 1, wide)) - one
+            steps = te.max_(extent - 1, imm(1, extent.dtype))
+            return at * (imm(2.0, wide) / te.cast(steps, wide)) - one
         return (at * imm(2.0, wide) + one) / te.cast(extent, wide) - one
 
     def element(n: PrimExpr, d: PrimExpr, *i: PrimExpr) -> PrimExpr:
@@ -102,6 +97,7 @@ def _affine_samples(seed: int) -> Sequence[Sample]:
         sample(_AFFINE, (s.array((2, 2, 3)), (3, 5))),
         sample(_AFFINE, (s.array((2, 2, 3), "float64"), (1, 4)), align_corners=False),
         sample(_AFFINE, (s.array((1, 3, 4)), (2, 3, 4))),
+        sample(_AFFINE, (s.array((2, 2, 3)), (1, 3))),
     ]
 
 

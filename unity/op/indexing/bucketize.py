@@ -60,9 +60,13 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
 
     def element(*i: PrimExpr) -> te.Reduce:
         value, bound = x[i], boundaries[k.var]
-        # No number is behind all boundaries, as torch has it.
-        above = value < bound if attrs["right"] is True else value <= bound
-        return te.sum(te.select(above, te.cast(0, out), te.cast(1, out)), [k])
+        passed = bound <= value if attrs["right"] is True else bound < value
+        if value.dtype.is_float:  # NaN is above every number, as numpy sorts it
+            none = te.ne(value, value)
+            if attrs["right"] is not True:
+                none = te.and_(none, te.eq(bound, bound))
+            passed = te.or_(passed, none)
+        return te.sum(te.select(passed, te.cast(1, out), te.cast(0, out)), [k])
 
     return te.compute(dims, element, "bucketize")
 
@@ -78,12 +82,15 @@ def _samples(seed: int) -> Sequence[Sample]:
     s = Sampler.seeded(seed)
     a, b = s.shape(2, 2, 5)
     bounds = np.sort(s.array((5,)))
+    holes = np.append(bounds, np.array([np.nan, np.nan], np.float32))
     return [
         sample(_BUCKETIZE, (s.array((a, b)), bounds)),
         sample(_BUCKETIZE, (bounds, bounds), right=True),
         sample(_BUCKETIZE, (np.array([np.nan, np.inf, 0], np.float32), bounds), out_int32=True),
         sample(_BUCKETIZE, (s.array((a,), "int64", -9, 9), np.arange(-3, 4))),
         sample(_BUCKETIZE, (s.array((a,)), s.array((0,)))),
+        sample(_BUCKETIZE, (np.flip(holes), holes)),
+        sample(_BUCKETIZE, (np.flip(holes), holes), right=True),
     ]
 
 
@@ -144,7 +151,9 @@ OPS: tuple[OpDef, ...] = (
         _reference,
         """How many of the sorted `boundaries` are less than each element, an int64 or int32.
 
-        With `right` those that are equal count as well (R.bucketize, torch.bucketize).
+        With `right` those that are equal count as well. NaN is above every number and
+        equal to NaN (R.bucketize, np.searchsorted; torch.bucketize counts boundaries of NaN as
+        less than NaN).
         """,
         compute=_compute,
         pattern="opaque",

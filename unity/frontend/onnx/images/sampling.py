@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from unity.errors import UnityError
 from unity.frontend.onnx.node import Converter, Node, Value
-from unity.frontend.run_time.vectors import vector_of
 from unity.frontend.sampling import Reading, grid_sample
-from unity.ir.dims import Dim, as_dim, product
-from unity.ir.dtype import INT64
-from unity.ir.graph import Constant, Expr
 
 _METHODS = {
     "bilinear": "bilinear",
@@ -35,11 +29,8 @@ def _grid_sample(node: Node) -> Value:
         bool(node.int_of("align_corners", 0)),
     )
     last = len(places) - 1
-    along = [
-        node.op("take", grid, Constant(np.array(axis, np.int64)), axis=last)
-        for axis in range(len(shape) - 2)
-    ]
-    return grid_sample(node, x, along, how)
+    grid = node.op("permute_dims", grid, axes=(0, last, *range(1, last)))
+    return grid_sample(node, x, grid, how)
 
 
 def _affine_grid(node: Node) -> Value:
@@ -52,27 +43,8 @@ def _affine_grid(node: Node) -> Value:
     batch, _, *extents = size
     theta = node.assert_shape(theta, (batch, rank, rank + 1))
     aligned = bool(node.int_of("align_corners", 0))
-    columns: list[Expr] = []
-    for axis in reversed(range(rank)):  # x first
-        wide = tuple(extents[axis] if k == axis else 1 for k in range(rank))
-        along = node.op("reshape", _places(node, extents[axis], theta, aligned=aligned), wide)
-        columns.append(node.op("broadcast_to", along, tuple(extents)))
-    columns.append(node.op("ones_like", columns[0]))
-    grid = node.op("reshape", node.op("stack", columns, axis=rank), (product(extents), rank + 1))
-    found = node.op("matmul", grid, node.op("permute_dims", theta, axes=(0, 2, 1)))
-    return node.op("reshape", found, (batch, *extents, rank))
-
-
-def _places(node: Node, extent: Dim, like: Expr, *, aligned: bool) -> Expr:
-    """The pixels of an axis from -1 to 1: their middles, or the first and last at the ends."""
-    kind = node.dtype_of(like)
-    nth = node.cast(node.op("arange", 0, extent, 1, dtype=INT64), kind)
-    steps = as_dim(extent - 1) if aligned else extent
-    count = node.cast(vector_of(node, (steps,)).most(1).value, kind)
-    twice = node.op("multiply", nth, node.number(2, nth))
-    if not aligned:
-        twice = node.op("add", twice, node.number(1, nth))
-    return node.op("subtract", node.op("divide", twice, count), node.number(1, nth))
+    found = node.op("image.affine_grid", theta, tuple(extents), align_corners=aligned)
+    return node.op("permute_dims", found, axes=(0, *range(2, rank + 2), 1))
 
 
 CONVERTERS: dict[str, Converter] = {"GridSample": _grid_sample, "AffineGrid": _affine_grid}

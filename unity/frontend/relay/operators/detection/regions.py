@@ -26,10 +26,8 @@ def _grid_sample(c: RelayCall) -> Expr:
     x, grid, layout = c.tensor(0), c.tensor(1), c.text("layout")
     if layout not in ("NCHW", "NCDHW"):
         raise c.gap(f"layout={layout!r}")
-    axes = range(len(c.shape_of(x)) - 2)
-    along = [c.op("take", grid, Constant(np.array(axis, np.int64)), axis=1) for axis in axes]
     how = Reading(c.text("method"), c.text("padding_mode"), c.flag("align_corners"))
-    return grid_sample(c, x, along, how)
+    return grid_sample(c, x, grid, how)
 
 
 def _crop_and_resize(c: RelayCall) -> Expr:
