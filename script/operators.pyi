@@ -11,16 +11,32 @@ from .annotations import Operand, Tensor
 Dim: TypeAlias = SymDim | int
 
 def abs(x: Operand) -> Tensor:
-    """Absolute value; the least signed integer stays as it is."""
+    """Absolute value; the least signed integer stays as it is.
+
+    Elementwise: `x` is a tensor of any shape, of an integer or a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def acos(x: Operand) -> Tensor:
-    """The inverse cosine."""
+    """The inverse cosine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def acosh(x: Operand) -> Tensor:
-    """The inverse hyperbolic cosine."""
+    """The inverse hyperbolic cosine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def add(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 + x2``; integers wrap."""
+    """``x1 + x2``; integers wrap.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def all(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """Whether every element is true, over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
@@ -55,44 +71,80 @@ def argsort(
     """The indices that sort each row along `axis`, equals in their order (R.argsort)."""
 
 def asin(x: Operand) -> Tensor:
-    """The inverse sine."""
+    """The inverse sine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def asinh(x: Operand) -> Tensor:
-    """The inverse hyperbolic sine."""
+    """The inverse hyperbolic sine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def astype(x: Operand, dtype: str | DType) -> Tensor:
     """`x` as another dtype, as numpy does: floats truncate to integers, what is not 0 is True."""
 
 def atan(x: Operand) -> Tensor:
-    """The inverse tangent."""
+    """The inverse tangent.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def atan2(x1: Operand, x2: Operand) -> Tensor:
-    """The angle of the point (x2, x1), between -pi and pi: of ``x1 / x2`` by both signs (R.atan2, torch.atan2)."""
+    """The angle of the point (x2, x1), between -pi and pi: of ``x1 / x2`` by both signs (R.atan2, torch.atan2).
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def atanh(x: Operand) -> Tensor:
-    """The inverse hyperbolic tangent."""
+    """The inverse hyperbolic tangent.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def bitcast(x: Operand, dtype: str | DType) -> Tensor:
     """The bits of `x` as another dtype of as many."""
 
 def bitwise_and(x1: Operand, x2: Operand) -> Tensor:
-    """Both bits set, on integers."""
+    """Both bits set, on integers.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer dtype;
+    others are refused. The result has it, too.
+    """
 
 def bitwise_not(x: Operand) -> Tensor:
-    """Every bit flipped, on integers."""
+    """Every bit flipped, on integers.
+
+    Elementwise: `x` is a tensor of any shape, of an integer dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def bitwise_or(x1: Operand, x2: Operand) -> Tensor:
-    """Either bit set, on integers."""
+    """Either bit set, on integers.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer dtype;
+    others are refused. The result has it, too.
+    """
 
 def bitwise_xor(x1: Operand, x2: Operand) -> Tensor:
-    """Bits that differ, on integers."""
+    """Bits that differ, on integers.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer dtype;
+    others are refused. The result has it, too.
+    """
 
 def blackman_window(
     window_size: Dim,
     periodic: bool = True,
     dtype: str | DType = "float32",
 ) -> Tensor:
-    """``0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)``, as `hamming_window` (torch.blackman_window)."""
+    """``0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)``: a vector as `hamming_window`, of a float `dtype` (torch.blackman_window)."""
 
 def broadcast_to(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     """Repeated along axes of extent 1 and new leading axes (R.broadcast_to, numpy's rules)."""
@@ -111,13 +163,21 @@ def bucketize(
     """
 
 def ceil(x: Operand) -> Tensor:
-    """Rounded up."""
+    """Rounded up.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def clip(x: Operand, min: float | None = None, max: float | None = None) -> Tensor:
-    """``min(max(x, min), max)``; None does not bind, NaN stays NaN (R.clip, ONNX Clip)."""
+    """``min(max(x, min), max)``; None does not bind, NaN stays NaN (R.clip, ONNX Clip).
+
+    Elementwise: `x` is a tensor of any shape, of an integer or a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def collapse_sum_like(x: Operand, like: Operand) -> Tensor:
-    """`R.collapse_sum_to` the shape of another tensor (R.collapse_sum_like)."""
+    """`R.collapse_sum_to` the shape of `like`, another tensor of numbers (R.collapse_sum_like)."""
 
 def collapse_sum_to(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     """x summed to a shape that broadcasts to x's: what undoes broadcasting in a gradient (R.collapse_sum_to)."""
@@ -126,10 +186,18 @@ def concat(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
     """Tensors one behind the other along `axis` (R.concat, ONNX Concat)."""
 
 def cos(x: Operand) -> Tensor:
-    """The cosine."""
+    """The cosine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def cosh(x: Operand) -> Tensor:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def cumprod(
     x: Operand,
@@ -180,7 +248,11 @@ def dims(values: Dim | Sequence[Dim], dtype: str | DType = "int64") -> Tensor:
     """A tensor of sizes: rank 0 of one dim, rank 1 of a tuple. What ``shape_to_tensor`` of known dims becomes when it must be computed."""
 
 def divide(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an error if compiled with ``check_bounds=True``; so do all divisions and remainders."""
+    """``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an error if compiled with ``check_bounds=True``; so do all divisions and remainders.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def dynamic_strided_slice(x: Operand, begin: Operand, end: Operand, strides: Operand) -> Tensor:
     """``x[begin[0]:end[0]:strides[0], ...]`` by Python's rules, of bounds that are tensors.
@@ -199,25 +271,48 @@ def einsum(operands: Sequence[Operand] | Tensor, subscripts: str) -> Tensor:
     """
 
 def equal(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 == x2``; NaN equals nothing."""
+    """``x1 == x2``; NaN equals nothing.
+
+    Both tensors broadcast, as numpy's do, and have one dtype; others are refused.
+    The result is bool.
+    """
 
 def erf(x: Operand) -> Tensor:
-    """The error function."""
+    """The error function.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def ewise_fma(x1: Operand, x2: Operand, x3: Operand) -> Tensor:
-    """``x1 * x2 + x3``, rounded once or twice as the machine does it (R.ewise_fma)."""
+    """``x1 * x2 + x3``, rounded once or twice as the machine does it (R.ewise_fma).
+
+    The three broadcast and have one dtype, integer or float, as the result has.
+    """
 
 def exp(x: Operand) -> Tensor:
-    """``e ** x``."""
+    """``e ** x``.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def exp2(x: Operand) -> Tensor:
-    """``2 ** x``."""
+    """``2 ** x``.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def expand_dims(x: Operand, axis: int | Sequence[int]) -> Tensor:
     """Axes of extent 1 added; `axis` counts in the result (R.expand_dims, ONNX Unsqueeze)."""
 
 def expm1(x: Operand) -> Tensor:
-    """``e ** x - 1``, exact near 0."""
+    """``e ** x - 1``, exact near 0.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def eye(n: Dim, m: Dim | None = None, k: Dim = 0, dtype: str | DType = "float32") -> Tensor:
     """``(n, m)`` with 1 on the diagonal k (above the main one if positive), else 0 (R.eye); `m` is n by default."""
@@ -226,19 +321,31 @@ def eye_like(x: Operand, k: Dim = 0, dtype: str | DType | None = None) -> Tensor
     """`R.eye` of a matrix's shape, and of its dtype by default (R.eye_like, ONNX EyeLike)."""
 
 def flatten(x: Operand) -> Tensor:
-    """The elements in row-major order as a vector (R.flatten)."""
+    """The elements of any shape and dtype in row-major order, as a vector (R.flatten)."""
 
 def flip(x: Operand, axis: int | Sequence[int] | None = 0) -> Tensor:
     """The order along `axis` (one or several) reversed (R.flip)."""
 
 def floor(x: Operand) -> Tensor:
-    """Rounded down."""
+    """Rounded down.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def floor_divide(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 // x2`` rounded down; an integer divided by 0 gives 0."""
+    """``x1 // x2`` rounded down; an integer divided by 0 gives 0.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def floor_mod(x1: Operand, x2: Operand) -> Tensor:
-    """The remainder with the sign of `x2` (Python's ``%``); an integer by 0 gives 0."""
+    """The remainder with the sign of `x2` (Python's ``%``); an integer by 0 gives 0.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def frames(x: Operand, length: int, step: int, dilation: int = 1) -> Tensor:
     """``(..., n)`` to ``(..., frames, length)``: element k of frame f is ``x[f * step + k * dilation]``, as a convolution's windows lie (what `ConvertFrames` makes; torch.Tensor.unfold)."""
@@ -268,10 +375,18 @@ def gather_nd(x: Operand, indices: Operand, batch_dims: int = 0) -> Tensor:
     """
 
 def greater(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 > x2``."""
+    """``x1 > x2``.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, integer or float; others are refused.
+    The result is bool.
+    """
 
 def greater_equal(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 >= x2``."""
+    """``x1 >= x2``.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, integer or float; others are refused.
+    The result is bool.
+    """
 
 def hamming_window(
     window_size: Dim,
@@ -280,10 +395,10 @@ def hamming_window(
     beta: float = 0.46,
     dtype: str | DType = "float32",
 ) -> Tensor:
-    """``alpha - beta * cos(2 pi i / n)`` for i from 0 to n - 1, with n - 1 for n in the quotient if it is not `periodic` (R.hamming_window, torch.hamming_window)."""
+    """``alpha - beta * cos(2 pi i / n)`` for i from 0 to n - 1, with n - 1 for n in the quotient if it is not `periodic`: a vector of `window_size` elements, n, of a float `dtype` (R.hamming_window, torch.hamming_window)."""
 
 def hann_window(window_size: Dim, periodic: bool = True, dtype: str | DType = "float32") -> Tensor:
-    """``0.5 - 0.5 * cos(2 pi i / n)``, as `hamming_window` (torch.hann_window)."""
+    """``0.5 - 0.5 * cos(2 pi i / n)``: a vector as `hamming_window`, of a float `dtype` (torch.hann_window)."""
 
 def index_put(
     x: Operand,
@@ -293,6 +408,7 @@ def index_put(
 ) -> Tensor:
     """x with ``x[indices[0], indices[1], ...] = values``, or added to with `accumulate`.
 
+    The indices are integers that broadcast, and so do `values`, of the dtype of x, with them.
     Of several values for one place the last one stays. Indices are taken as in
     `R.scatter_nd` (R.index_put, torch's index_put).
     """
@@ -307,13 +423,25 @@ def interleave_phases(x: Operand, strides: int | Sequence[int]) -> Tensor:
     """``(n, c * s0 * s1, h, w)`` to ``(n, c, h * s0, w * s1)`` for the strides ``(s0, s1)``, over any number of spatial axes: what `ConvertTransposed` makes."""
 
 def isfinite(x: Operand) -> Tensor:
-    """Whether each element is neither NaN nor an infinity."""
+    """Whether each element is neither NaN nor an infinity.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and is bool.
+    """
 
 def isinf(x: Operand) -> Tensor:
-    """Whether each element is an infinity."""
+    """Whether each element is an infinity.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and is bool.
+    """
 
 def isnan(x: Operand) -> Tensor:
-    """Whether each element is NaN."""
+    """Whether each element is NaN.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and is bool.
+    """
 
 def item(x: Operand) -> Tensor:
     """The number in a tensor of rank 0, as a scalar of its dtype (torch.Tensor.item)."""
@@ -344,13 +472,25 @@ def kept_boxes(
     """
 
 def left_shift(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 << x2`` for ``0 <= x2``; shifting all bits out gives 0."""
+    """``x1 << x2`` for ``0 <= x2``; shifting all bits out gives 0.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer dtype;
+    others are refused. The result has it, too.
+    """
 
 def less(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 < x2``."""
+    """``x1 < x2``.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, integer or float; others are refused.
+    The result is bool.
+    """
 
 def less_equal(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 <= x2``."""
+    """``x1 <= x2``.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, integer or float; others are refused.
+    The result is bool.
+    """
 
 def linked_tree_ensemble(
     x: Operand,
@@ -369,31 +509,67 @@ def linked_tree_ensemble(
     """
 
 def log(x: Operand) -> Tensor:
-    """The natural logarithm; NaN below 0."""
+    """The natural logarithm; NaN below 0.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def log10(x: Operand) -> Tensor:
-    """The logarithm to base 10."""
+    """The logarithm to base 10.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def log1p(x: Operand) -> Tensor:
-    """``log(1 + x)``, exact near 0."""
+    """``log(1 + x)``, exact near 0.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def log2(x: Operand) -> Tensor:
-    """The logarithm to base 2."""
+    """The logarithm to base 2.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def log_add_exp(x1: Operand, x2: Operand) -> Tensor:
-    """``log(exp(x1) + exp(x2))``, the larger one taken out first (R.log_add_exp)."""
+    """``log(exp(x1) + exp(x2))``, the larger one taken out first (R.log_add_exp).
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def logical_and(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 and x2``, on bools."""
+    """``x1 and x2``, on bools.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, bool;
+    others are refused. The result has it, too.
+    """
 
 def logical_not(x: Operand) -> Tensor:
-    """``not x``, on bool tensors."""
+    """``not x``, on bool tensors.
+
+    Elementwise: `x` is a tensor of any shape, bool; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def logical_or(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 or x2``, on bools."""
+    """``x1 or x2``, on bools.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, bool;
+    others are refused. The result has it, too.
+    """
 
 def logical_xor(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 != x2``, on bools."""
+    """``x1 != x2``, on bools.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, bool;
+    others are refused. The result has it, too.
+    """
 
 def logsumexp(
     x: Operand,
@@ -471,7 +647,11 @@ def max(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = Fa
     """The largest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the least value if there is none."""
 
 def maximum(x1: Operand, x2: Operand) -> Tensor:
-    """The larger; NaN if either is NaN."""
+    """The larger; NaN if either is NaN.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def mean(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The mean over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN of nothing; of integers a float64, as np.mean."""
@@ -494,10 +674,18 @@ def min(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = Fa
     """The smallest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the greatest value if there is none."""
 
 def minimum(x1: Operand, x2: Operand) -> Tensor:
-    """The smaller; NaN if either is NaN."""
+    """The smaller; NaN if either is NaN.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def mod(x1: Operand, x2: Operand) -> Tensor:
-    """The remainder with the sign of `x1` (C's ``%``, fmod); an integer by 0 gives 0."""
+    """The remainder with the sign of `x1` (C's ``%``, fmod); an integer by 0 gives 0.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def multinomial_from_uniform(
     prob: Operand,
@@ -513,10 +701,18 @@ def multinomial_from_uniform(
     """
 
 def multiply(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 * x2``; integers wrap."""
+    """``x1 * x2``; integers wrap.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def negative(x: Operand) -> Tensor:
-    """``-x``; unsigned integers wrap."""
+    """``-x``; unsigned integers wrap.
+
+    Elementwise: `x` is a tensor of any shape, of an integer or a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def nonzero(x: Operand) -> Tensor:
     """The indices of the elements that are not 0: (rank, count), in row-major order; the count is a fresh symbol (ONNX NonZero)."""
@@ -529,7 +725,11 @@ def nonzero_static(
     """The indices of the first `size` elements that are not 0: (rank, size), in row-major order, int64; `fill_value` behind the last (torch.nonzero_static, transposed)."""
 
 def not_equal(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 != x2``; true with NaN."""
+    """``x1 != x2``; true with NaN.
+
+    Both tensors broadcast, as numpy's do, and have one dtype; others are refused.
+    The result is bool.
+    """
 
 def one_hot(
     indices: Operand,
@@ -544,7 +744,7 @@ def one_hot(
     """
 
 def ones(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32") -> Tensor:
-    """A tensor of ones."""
+    """A tensor of ones. Its `shape` may hold dims; `dtype` is any, bool included."""
 
 def ones_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
     """A tensor of ones. Shaped like `x`, and of its dtype unless one is given."""
@@ -565,7 +765,11 @@ def permute_dims(x: Operand, axes: int | Sequence[int] | None = None) -> Tensor:
     """Axes in another order, reversed by default (R.permute_dims, ONNX Transpose)."""
 
 def power(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 ** x2``, on floats."""
+    """``x1 ** x2``, on floats.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def prod(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The product over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
@@ -586,7 +790,11 @@ def quantize(
     """
 
 def reciprocal(x: Operand) -> Tensor:
-    """``1 / x``."""
+    """``1 / x``.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def repeat(x: Operand, repeats: Dim | Sequence[Dim], axis: int | None = None) -> Tensor:
     """Each element repeated in place along `axis`; of the flattened tensor by default (R.repeat, numpy.repeat)."""
@@ -611,16 +819,28 @@ def reverse_sequence(
     """
 
 def right_shift(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 >> x2`` for ``0 <= x2``, keeping the sign; shifting all bits out leaves it."""
+    """``x1 >> x2`` for ``0 <= x2``, keeping the sign; shifting all bits out leaves it.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer dtype;
+    others are refused. The result has it, too.
+    """
 
 def roll(x: Operand, shift: int | Sequence[int], axis: int | Sequence[int]) -> Tensor:
     """Elements moved on by `shift` along `axis`, the last to the front (numpy, torch.roll)."""
 
 def round(x: Operand) -> Tensor:
-    """Rounded to the nearest integer, ties to even (ONNX Round, numpy.rint)."""
+    """Rounded to the nearest integer, ties to even (ONNX Round, numpy.rint).
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def rsqrt(x: Operand) -> Tensor:
-    """``1 / sqrt(x)``."""
+    """``1 / sqrt(x)``.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def scalar_tensor(value: object, dtype: str | DType) -> Tensor:
     """A scalar as a tensor of rank 0, of the scalar's own dtype (torch.scalar_tensor). Operators make it of scalars that they are given: ``x * s``, ``R.full((n,), s)``."""
@@ -653,16 +873,32 @@ def shape_to_tensor(shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     """A shape value as an int64 vector (R.shape_to_tensor)."""
 
 def sigmoid(x: Operand) -> Tensor:
-    """``1 / (1 + exp(-x))``."""
+    """``1 / (1 + exp(-x))``.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def sign(x: Operand) -> Tensor:
-    """-1, 0 or 1; NaN stays NaN."""
+    """-1, 0 or 1; NaN stays NaN.
+
+    Elementwise: `x` is a tensor of any shape, of an integer or a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def sin(x: Operand) -> Tensor:
-    """The sine."""
+    """The sine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def sinh(x: Operand) -> Tensor:
-    """The hyperbolic sine."""
+    """The hyperbolic sine.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def size(x: Operand) -> Tensor:
     """How many elements a tensor has, an int64 scalar (R.size, ONNX Size)."""
@@ -693,13 +929,21 @@ def split(x: Operand, indices_or_sections: Dim | Sequence[Dim], axis: int = 0) -
     """
 
 def sqrt(x: Operand) -> Tensor:
-    """The square root; NaN below 0."""
+    """The square root; NaN below 0.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def square(x: Operand) -> Tensor:
-    """``x * x``; integers wrap."""
+    """``x * x``; integers wrap.
+
+    Elementwise: `x` is a tensor of any shape, of an integer or a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def squeeze(x: Operand, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Axes of extent 1 dropped: those given, or all known to be 1 (R.squeeze, ONNX Squeeze)."""
+    """Axes of extent 1 dropped: those of `axis`, or all known to be 1, of any dtype (R.squeeze, ONNX Squeeze)."""
 
 def stack(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis (R.stack)."""
@@ -733,7 +977,11 @@ def strided_slice(
     """
 
 def subtract(x1: Operand, x2: Operand) -> Tensor:
-    """``x1 - x2``; integers wrap."""
+    """``x1 - x2``; integers wrap.
+
+    Both tensors broadcast, as numpy's do, and have one dtype, of an integer or a float dtype;
+    others are refused. The result has it, too.
+    """
 
 def sum(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The sum over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
@@ -747,10 +995,18 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Tensor:
     """
 
 def tan(x: Operand) -> Tensor:
-    """The tangent."""
+    """The tangent.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def tanh(x: Operand) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def tensor_to_shape(x: Operand) -> Tensor:
     """An int64 vector as a shape value; a match_cast names its dims (R.tensor_to_shape)."""
@@ -794,7 +1050,11 @@ def triu(x: Operand, k: Dim = 0) -> Tensor:
     """The upper triangle ``j >= i + k`` of the last two axes."""
 
 def trunc(x: Operand) -> Tensor:
-    """Rounded towards zero."""
+    """Rounded towards zero.
+
+    Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+    refused. The result has its shape and its dtype.
+    """
 
 def unique(
     x: Operand,
@@ -821,7 +1081,7 @@ def where(condition: Operand, x1: Operand, x2: Operand) -> Tensor:
     """`x1` where `condition`, else `x2`; all three broadcast."""
 
 def zeros(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32") -> Tensor:
-    """A tensor of zeros."""
+    """A tensor of zeros. Its `shape` may hold dims; `dtype` is any, bool included."""
 
 def zeros_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
     """A tensor of zeros. Shaped like `x`, and of its dtype unless one is given."""
@@ -1252,7 +1512,11 @@ class nn:
 
     @staticmethod
     def celu(x: Operand, alpha: float = 1.0) -> Tensor:
-        """``x`` where ``x >= 0``, else ``alpha * (exp(x / alpha) - 1)`` (ONNX Celu, torch's celu)."""
+        """``x`` where ``x >= 0``, else ``alpha * (exp(x / alpha) - 1)`` (ONNX Celu, torch's celu).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def conv1d(
@@ -1456,20 +1720,32 @@ class nn:
     def dropout(x: Operand, rate: float = 0.5) -> Tensor:
         """x itself and a mask of ones: nothing is dropped outside of training (R.nn.dropout).
 
-        A tuple of two, as Relax and ONNX Dropout give it.
+        A tuple of two of the shape and the float dtype of x, as Relax and ONNX Dropout give it.
         """
 
     @staticmethod
     def elu(x: Operand, alpha: float = 1.0) -> Tensor:
-        """``x`` where ``x >= 0``, else ``alpha * (exp(x) - 1)`` (ONNX Elu)."""
+        """``x`` where ``x >= 0``, else ``alpha * (exp(x) - 1)`` (ONNX Elu).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def gelu(x: Operand) -> Tensor:
-        """``x / 2 * (1 + erf(x / sqrt(2)))`` (R.nn.gelu, ONNX Gelu)."""
+        """``x / 2 * (1 + erf(x / sqrt(2)))`` (R.nn.gelu, ONNX Gelu).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def gelu_tanh(x: Operand) -> Tensor:
-        """The tanh approximation of gelu (R.nn.gelu_tanh, ONNX Gelu approximate=tanh)."""
+        """The tanh approximation of gelu (R.nn.gelu_tanh, ONNX Gelu approximate=tanh).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def group_norm(
@@ -1487,11 +1763,19 @@ class nn:
 
     @staticmethod
     def hardsigmoid(x: Operand, alpha: float = 0.16666666666666666, beta: float = 0.5) -> Tensor:
-        """``clip(alpha * x + beta, 0, 1)`` (torch hardsigmoid; ONNX HardSigmoid has alpha 0.2)."""
+        """``clip(alpha * x + beta, 0, 1)`` (torch hardsigmoid; ONNX HardSigmoid has alpha 0.2).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def hardswish(x: Operand) -> Tensor:
-        """``x * clip(x / 6 + 1 / 2, 0, 1)`` (ONNX HardSwish)."""
+        """``x * clip(x / 6 + 1 / 2, 0, 1)`` (ONNX HardSwish).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def instance_norm(
@@ -1523,7 +1807,11 @@ class nn:
 
     @staticmethod
     def leakyrelu(x: Operand, alpha: float = 0.01) -> Tensor:
-        """``x`` where ``x >= 0``, else ``alpha * x`` (R.nn.leakyrelu, ONNX LeakyRelu)."""
+        """``x`` where ``x >= 0``, else ``alpha * x`` (R.nn.leakyrelu, ONNX LeakyRelu).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def log_softmax(x: Operand, axis: int = -1) -> Tensor:
@@ -1531,7 +1819,11 @@ class nn:
 
     @staticmethod
     def logsigmoid(x: Operand) -> Tensor:
-        """``log(sigmoid(x))``, which overflows nowhere (torch's logsigmoid)."""
+        """``log(sigmoid(x))``, which overflows nowhere (torch's logsigmoid).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def lrn(
@@ -1600,7 +1892,11 @@ class nn:
 
     @staticmethod
     def mish(x: Operand) -> Tensor:
-        """``x * tanh(softplus(x))`` (ONNX Mish)."""
+        """``x * tanh(softplus(x))`` (ONNX Mish).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def nll_loss(
@@ -1657,7 +1953,11 @@ class nn:
 
     @staticmethod
     def relu6(x: Operand) -> Tensor:
-        """``min(max(x, 0), 6)`` (R.nn.relu6, torch's relu6)."""
+        """``min(max(x, 0), 6)`` (R.nn.relu6, torch's relu6).
+
+        Elementwise: `x` is a tensor of any shape, of an integer or a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def rms_norm(
@@ -1674,11 +1974,19 @@ class nn:
         alpha: float = 1.6732632423543772,
         gamma: float = 1.0507009873554805,
     ) -> Tensor:
-        """``gamma * elu(x, alpha)`` (R.nn.selu, ONNX Selu)."""
+        """``gamma * elu(x, alpha)`` (R.nn.selu, ONNX Selu).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def silu(x: Operand) -> Tensor:
-        """``x * sigmoid(x)`` (R.nn.silu, torch silu, swish)."""
+        """``x * sigmoid(x)`` (R.nn.silu, torch silu, swish).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def softmax(x: Operand, axis: int = -1) -> Tensor:
@@ -1689,15 +1997,27 @@ class nn:
 
     @staticmethod
     def softplus(x: Operand, beta: float = 1.0) -> Tensor:
-        """``log(1 + exp(beta * x)) / beta`` (R.nn.softplus without threshold, ONNX Softplus)."""
+        """``log(1 + exp(beta * x)) / beta`` (R.nn.softplus without threshold, ONNX Softplus).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def softsign(x: Operand) -> Tensor:
-        """``x / (1 + |x|)`` (ONNX Softsign, torch's softsign)."""
+        """``x / (1 + |x|)`` (ONNX Softsign, torch's softsign).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
     @staticmethod
     def thresholdedrelu(x: Operand, alpha: float = 1.0) -> Tensor:
-        """``x`` where ``x > alpha``, else 0 (ONNX ThresholdedRelu, torch's threshold)."""
+        """``x`` where ``x > alpha``, else 0 (ONNX ThresholdedRelu, torch's threshold).
+
+        Elementwise: `x` is a tensor of any shape, of a float dtype; another is
+        refused. The result has its shape and its dtype.
+        """
 
 class vision:
     @staticmethod
@@ -1814,8 +2134,9 @@ class vision:
     ) -> Tensor:
         """Cells of boxes of a feature map, each the largest pixel in it, as `vision.roi_align`.
 
-        Boxes are rounded to whole pixels; a cell that has none is 0 (R.vision.roi_pool, ONNX
-        MaxRoiPool).
+        Of a map ``(n, c, h, w)`` and `rois` ``(r, 5)``, multiplied by `spatial_scale`, gives
+        ``(r, c, *pooled_size)``. Boxes are rounded to whole pixels; a cell that has none is 0
+        (R.vision.roi_pool, ONNX MaxRoiPool).
         """
 
 

@@ -65,7 +65,7 @@ def kernel(a: f32[Buffer, 4]) -> None:
 """
 INTEGERS = {
     "truncdiv", "truncmod", "floordiv", "floormod", "and_", "or_", "xor", "shl", "shr", "popcount",
-    "of_bits",
+    "of_bits", "clz",
 }  # fmt: skip
 
 

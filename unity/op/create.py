@@ -298,7 +298,7 @@ def _filled(name: str, value: int, doc: str) -> tuple[OpDef, OpDef]:
             _FILLED,
             lambda call: TensorType(shape(call, 0).dims, call.dtype()),
             refer,
-            doc,
+            f"{doc} Its `shape` may hold dims; `dtype` is any, bool included.",
             compute=compute,
             pattern="elementwise",
             samples=_filled_samples,

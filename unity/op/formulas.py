@@ -199,19 +199,22 @@ OPS: tuple[OpDef, ...] = (
         None,
         _HAMMING,
         "``alpha - beta * cos(2 pi i / n)`` for i from 0 to n - 1, with n - 1 for n in the "
-        "quotient if it is not `periodic` (R.hamming_window, torch.hamming_window).",
+        "quotient if it is not `periodic`: a vector of `window_size` elements, n, of a float "
+        "`dtype` (R.hamming_window, torch.hamming_window).",
     ),
     _window(
         "hann_window",
         (0.5, 0.5),
         _WINDOW,
-        "``0.5 - 0.5 * cos(2 pi i / n)``, as `hamming_window` (torch.hann_window).",
+        "``0.5 - 0.5 * cos(2 pi i / n)``: a vector as `hamming_window`, of a float `dtype` "
+        "(torch.hann_window).",
     ),
     _window(
         "blackman_window",
         (0.42, 0.5, 0.08),
         _WINDOW,
-        "``0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)``, as `hamming_window` "
+        "``0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)``: a vector as "
+        "`hamming_window`, of a float `dtype` "
         "(torch.blackman_window).",
     ),
 )

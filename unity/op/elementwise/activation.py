@@ -30,6 +30,8 @@ from unity.op.registry import (
 )
 from unity.op.sampling import Sampler, sample
 
+from .unary import told
+
 _Scalar: TypeAlias = Callable[[PrimExpr, Attrs], PrimExpr]
 _Numpy: TypeAlias = Callable[[Real, Attrs], Real]
 
@@ -112,7 +114,7 @@ def _row(
         params,
         infer,
         _reference(reference),
-        doc,
+        told(doc),
         compute=_compute(scalar, name.rpartition(".")[2]),
         pattern="elementwise",
         samples=_samples(params, _FLOATS),

@@ -17,7 +17,7 @@ from unity.op.broadcast import broadcast_types, read_broadcast
 from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample
 from unity.op.sampling import Sampler, sample
 
-from .unary import Accepts, accepts_dtype
+from .unary import ACCEPTED, Accepts, accepts_dtype
 
 Scalar2 = Callable[[PrimExpr, PrimExpr], PrimExpr]
 _PARAMS = (Param("x1"), Param("x2"))
@@ -107,7 +107,8 @@ def _op(
         _PARAMS,
         _rule(accepts),
         refer,
-        doc,
+        f"{doc}\n\nBoth tensors broadcast, as numpy's do, and have one dtype, {ACCEPTED[accepts]};"
+        "\nothers are refused. The result has it, too.",
         compute=lambda args, attrs, result: map_pairs(args, result, fn, name),
         pattern="broadcast",
         samples=samples,

@@ -54,7 +54,9 @@ def _op(
         _PARAMS,
         _infer,
         refer,
-        doc,
+        f"{doc}\n\nBoth tensors broadcast, as numpy's do, and have one dtype"
+        f"{'' if node in ('eq', 'ne') else ', integer or float'}; others are refused."
+        "\nThe result is bool.",
         compute=lambda args, attrs, result: map_pairs(
             args, result, lambda a, b: Compare(node, a, b), name
         ),

@@ -16,6 +16,8 @@ from unity.op.attribute import NUMBER
 from unity.op.registry import OpCall, OpDef, Param, Sample, array_arg, attr
 from unity.op.sampling import Sampler, sample
 
+from .unary import told
+
 if TYPE_CHECKING:
     from unity.op.emitter import Emitter
 
@@ -69,7 +71,7 @@ OPS: tuple[OpDef, ...] = (
         lambda args, attrs: (array_arg(args), np.ones_like(array_arg(args))),
         """x itself and a mask of ones: nothing is dropped outside of training (R.nn.dropout).
 
-        A tuple of two, as Relax and ONNX Dropout give it.
+        A tuple of two of the shape and the float dtype of x, as Relax and ONNX Dropout give it.
         """,
         expand=_dropout_expand,
         samples=_dropout_samples,
@@ -79,7 +81,7 @@ OPS: tuple[OpDef, ...] = (
         _X,
         _relu6_infer,
         lambda args, attrs: unary(lambda x: np.clip(x, 0, 6), array_arg(args)),
-        "``min(max(x, 0), 6)`` (R.nn.relu6, torch's relu6).",
+        told("``min(max(x, 0), 6)`` (R.nn.relu6, torch's relu6).", "number"),
         expand=_relu6_expand,
         samples=_relu6_samples,
     ),

@@ -64,7 +64,8 @@ OPS: tuple[OpDef, ...] = (
         _PARAMS,
         _infer,
         _reference,
-        "``x1 * x2 + x3``, rounded once or twice as the machine does it (R.ewise_fma).",
+        "``x1 * x2 + x3``, rounded once or twice as the machine does it (R.ewise_fma)."
+        "\n\nThe three broadcast and have one dtype, integer or float, as the result has.",
         compute=_compute,
         pattern="broadcast",
         samples=_samples,

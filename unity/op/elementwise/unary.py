@@ -44,6 +44,24 @@ def accepts_dtype(accepts: Accepts, kind: DType) -> bool:
             return kind == BOOL
 
 
+ACCEPTED: dict[Accepts, str] = {
+    "float": "of a float dtype",
+    "number": "of an integer or a float dtype",
+    "int": "of an integer dtype",
+    "bool": "bool",
+}
+"""What an operator of a class takes, in words."""
+
+
+def told(doc: str, accepts: Accepts = "float", gives: DType | None = None) -> str:
+    """What it computes, with what it takes and gives."""
+    result = "its dtype" if gives is None else f"is {gives}"
+    return (
+        f"{doc}\n\nElementwise: `x` is a tensor of any shape, {ACCEPTED[accepts]}; another is"
+        f"\nrefused. The result has its shape and {result}."
+    )
+
+
 def _rule(accepts: Accepts, gives: DType | None) -> Callable[[OpCall], Type]:
     def infer(call: OpCall) -> Type:
         x = tensor(call, 0)
@@ -101,7 +119,7 @@ def _op(
         _X,
         _rule(accepts, gives),
         refer,
-        doc,
+        told(doc, accepts, gives),
         compute=lambda args, attrs, result: map_elements(args, result, fn, name),
         pattern="elementwise",
         samples=samples,
@@ -268,7 +286,10 @@ OPS: tuple[OpDef, ...] = (
         _CLIP,
         _infer_clip,
         _refer_clip,
-        "``min(max(x, min), max)``; None does not bind, NaN stays NaN (R.clip, ONNX Clip).",
+        told(
+            "``min(max(x, min), max)``; None does not bind, NaN stays NaN (R.clip, ONNX Clip).",
+            "number",
+        ),
         compute=_compute_clip,
         pattern="elementwise",
         samples=_clip_samples,

@@ -60,9 +60,9 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
 
     def element(*i: PrimExpr) -> te.Reduce:
         value, bound = x[i], boundaries[k.var]
-        passed = bound <= value if attrs["right"] is True else bound < value
+        passed: PrimExpr = bound <= value if attrs["right"] is True else bound < value
         if value.dtype.is_float:  # NaN is above every number, as numpy sorts it
-            none = te.ne(value, value)
+            none: PrimExpr = te.ne(value, value)
             if attrs["right"] is not True:
                 none = te.and_(none, te.eq(bound, bound))
             passed = te.or_(passed, none)

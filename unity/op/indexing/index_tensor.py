@@ -191,6 +191,7 @@ OPS: tuple[OpDef, ...] = (
         _write_reference,
         """x with ``x[indices[0], indices[1], ...] = values``, or added to with `accumulate`.
 
+        The indices are integers that broadcast, and so do `values`, of the dtype of x, with them.
         Of several values for one place the last one stays. Indices are taken as in
         `R.scatter_nd` (R.index_put, torch's index_put).
         """,

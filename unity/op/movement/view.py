@@ -335,7 +335,7 @@ OPS: tuple[OpDef, ...] = (
         _X,
         _flatten_infer,
         _flatten_reference,
-        "The elements in row-major order as a vector (R.flatten).",
+        "The elements of any shape and dtype in row-major order, as a vector (R.flatten).",
         compute=_reshape_compute,
         pattern="injective",
         samples=_flatten_samples,
@@ -355,7 +355,8 @@ OPS: tuple[OpDef, ...] = (
         _SQUEEZE,
         _squeeze_infer,
         _squeeze_reference,
-        "Axes of extent 1 dropped: those given, or all known to be 1 (R.squeeze, ONNX Squeeze).",
+        "Axes of extent 1 dropped: those of `axis`, or all known to be 1, of any dtype (R.squeeze,"
+        " ONNX Squeeze).",
         compute=_squeeze_compute,
         pattern="injective",
         samples=_squeeze_samples,

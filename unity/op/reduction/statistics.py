@@ -321,7 +321,7 @@ OPS: tuple[OpDef, ...] = (
         _LIKE,
         _infer_like,
         _refer_collapse,
-        "`R.collapse_sum_to` the shape of another tensor (R.collapse_sum_like).",
+        "`R.collapse_sum_to` the shape of `like`, another tensor of numbers (R.collapse_sum_like).",
         expand=_expand_collapse,
         samples=_like_samples,
     ),

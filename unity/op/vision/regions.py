@@ -412,8 +412,9 @@ OPS: tuple[OpDef, ...] = (
         _pool_reference,
         """Cells of boxes of a feature map, each the largest pixel in it, as `vision.roi_align`.
 
-        Boxes are rounded to whole pixels; a cell that has none is 0 (R.vision.roi_pool, ONNX
-        MaxRoiPool).
+        Of a map ``(n, c, h, w)`` and `rois` ``(r, 5)``, multiplied by `spatial_scale`, gives
+        ``(r, c, *pooled_size)``. Boxes are rounded to whole pixels; a cell that has none is 0
+        (R.vision.roi_pool, ONNX MaxRoiPool).
         """,
         compute=_pool_compute,
         pattern="opaque",
