@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 import numpy as np
 
 from tests.generators.graph import arguments_for, module
+from tests.generators.state import SIZES
 from unity.compilation import compiled
 from unity.errors import UnityError
 from unity.interpreter import interpret
@@ -37,14 +38,22 @@ from .texts import ARRAY, array_text, heading, module_text
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A module whose ``main`` is run, and the seed of its arguments."""
+    """A module whose ``main`` is run, and the seed of its arguments and their sizes."""
 
     module: IRModule
     seed: int
 
-    def arguments(self) -> list[Array]:
-        """Arrays for ``main``."""
-        return arguments_for(self.module, np.random.default_rng(self.seed))
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """What ``n`` and ``m`` are: the usual `SIZES` for every other seed."""
+        random = Random(self.seed)
+        other = {"n": random.choice((0, 1, 4, 9)), "m": random.choice((1, 3))}
+        return other if self.seed % 2 else SIZES
+
+    def arguments(self, sizes: Mapping[str, int] | None = None) -> list[Array]:
+        """Arrays for ``main``, of its own sizes or of others."""
+        rng = np.random.default_rng(self.seed)
+        return arguments_for(self.module, rng, sizes=sizes or self.sizes)
 
 
 def drawn(seed: int, size: int) -> Graph:
@@ -93,14 +102,15 @@ def kernels_folder() -> Path:
 def check_compiled(kernels: Path, graph: Graph) -> None:
     """The compiled module gives what the interpreter gives, twice: its arena is used again.
 
+    Of programs that are run at sizes of their own one of these calls is of the usual sizes.
+
     Half of the kernels of random modules were in modules before: they come from the cache, whose
     keys are judged by that as well.
     """
-    args = graph.arguments()
-    expected = interpret(graph.module, "main", args)
     executable = compiled(graph.module, store=kernels)
-    for _ in range(2):
-        require_same(expected, plain(executable(*args)))
+    for sizes in (SIZES, graph.sizes):
+        args = graph.arguments(sizes)
+        require_same(interpret(graph.module, "main", args), plain(executable(*args)))
 
 
 def plain(value: object) -> object:
