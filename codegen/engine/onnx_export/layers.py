@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unity.errors import UnityError
 
-from .rule import NodeRule
+from .rule import NodeRule, same_dtype
 from .writer import Arg, OpNode
 
 
@@ -52,6 +52,7 @@ def _conv_transpose(spatial: int, data: str, kernel: str) -> NodeRule:
 def _pool(op: str, spatial: int, layout: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         _layout(n, ("layout", layout))
+        same_dtype(n)
         more = (
             {"count_include_pad": int(n.flag("count_include_pad"))} if op == "AveragePool" else {}
         )
@@ -74,6 +75,7 @@ def _global_pool(layout: str) -> NodeRule:
         _layout(n, ("layout", layout))
         if any(size != 1 for size in n.ints("output_size", len(layout) - 2)):
             raise UnityError("takes output_size=1")
+        same_dtype(n)
         return n.w.node("GlobalAveragePool", [n.input(0)])
 
     return rule

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from unity.errors import UnityError
+
 from .writer import Arg, OpNode
 
 NodeRule: TypeAlias = Callable[[OpNode], Arg]
@@ -14,3 +16,13 @@ NodeRule: TypeAlias = Callable[[OpNode], Arg]
 def plain(op: str) -> NodeRule:
     """One node of the same operands, without attributes."""
     return lambda n: n.w.node(op, n.inputs)
+
+
+def same_dtype(n: OpNode) -> None:
+    """Check that the result has the operand's dtype: a mean of integers has another here.
+
+    Raises:
+        UnityError: It has not.
+    """
+    if n.out.dtype != n.tensor(0).dtype:
+        raise UnityError("the result has another dtype")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unity.errors import UnityError
 from unity.ir.dims import SymDim, always_ge
 
-from .rule import NodeRule
+from .rule import NodeRule, same_dtype
 from .writer import Arg, OpNode
 
 
@@ -86,8 +86,7 @@ def _reduction(op: str) -> NodeRule:
         keep = int(n.flag("keepdims"))
         if op == "ReduceMean" and any(not always_ge(n.dims(0)[a], 1) for a in axes):
             raise UnityError("a mean of nothing is another number there")
-        if n.out.dtype != n.tensor(0).dtype:
-            raise UnityError("the result has another dtype")
+        same_dtype(n)
         return n.w.node(op, [n.input(0), n.w.ints(axes)], keepdims=keep)
 
     return rule
