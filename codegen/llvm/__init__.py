@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .cache import default_folder
     from .expr import OUT_OF_BOUNDS
     from .host import host_target
-    from .pool import POOL_SYMBOLS, pool_text
+    from .pool.module import POOL_SYMBOLS, pool_text
     from .stmt import OUT_OF_MEMORY
 
 __all__ = [
@@ -34,12 +34,12 @@ __getattr__ = exports(
     {
         "OUT_OF_BOUNDS": ".expr",
         "OUT_OF_MEMORY": ".stmt",
-        "POOL_SYMBOLS": ".pool",
+        "POOL_SYMBOLS": ".pool.module",
         "Listing": ".build",
         "ObjectCode": ".build",
         "compile_kernels": ".build",
         "default_folder": ".cache",
         "host_target": ".host",
-        "pool_text": ".pool",
+        "pool_text": ".pool.module",
     },
 )

@@ -22,7 +22,7 @@ from .cache import ObjectCache, key_of
 from .child import compile_in_child
 from .emitter import Unit
 from .machine import Compiled, Level, compile_text
-from .pool import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
+from .pool.module import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
 
 CODE_VERSION = "3"
 """Part of the cache's key: raise it when the way of compiling changes, not the text."""

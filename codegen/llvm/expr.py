@@ -6,8 +6,7 @@ condition by masking the loads with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import assert_never
 
 from unity.arith.divisors import never_traps
@@ -38,6 +37,7 @@ from .bounds import new_conditions
 from .cast import cast
 from .certain import is_nonpositive, is_number
 from .emitter import Emitter, float_text, int_text, steps_text
+from .masks import Masks
 from .math.table import EXP_NONPOSITIVE, intrinsic
 from .memory import (
     MOST_APART,
@@ -46,8 +46,6 @@ from .memory import (
     Run,
     Scattered,
     Strided,
-    any_lane,
-    both,
     load,
     load_near,
     stretches,
@@ -65,7 +63,7 @@ CONTRACT = "contract "
 REASSOCIATE = "reassoc contract "
 
 
-class Expressions:
+class Expressions(Masks):
     """Lowering of expressions within one LLVM function.
 
     Attributes:
@@ -84,12 +82,9 @@ class Expressions:
 
     __slots__ = (
         "_loads",
-        "_mask",
-        "_mask_lanes",
         "_sizes",
         "checks",
         "counters",
-        "em",
         "fail",
         "first_lanes",
         "nonnegative",
@@ -108,7 +103,7 @@ class Expressions:
         proven: frozenset[int] = frozenset(),
         numbers: frozenset[Buffer] = frozenset(),
     ) -> None:
-        self.em = em
+        super().__init__(em)
         self.fail = fail
         self.checks = checks
         self.proven = proven
@@ -118,8 +113,6 @@ class Expressions:
         self.pointers: Scope[Buffer] = Scope()
         self.counters: set[PrimVar] = set()
         self.nonnegative: set[PrimVar] = set()
-        self._mask: str | None = None
-        self._mask_lanes = 1
         self._loads: dict[int, tuple[PrimExpr, bool]] = {}
         self._sizes: dict[Buffer, str] = {}
 
@@ -416,33 +409,6 @@ class Expressions:
         zero = float_text(0.0, t) if t.is_float else int_text(0, t)
         on = self.expr(e.predicate)
         return self.em.pure(f"select {t.mask.text} {on}, {t.text} {value}, {t.text} {zero}")
-
-    @contextmanager
-    def masked(self, mask: str | None, lanes: int) -> Iterator[None]:
-        """Evaluate what follows for the lanes of a mask only."""
-        outer = (self._mask, self._mask_lanes)
-        if mask is not None:
-            self._narrow_mask(mask, lanes)
-        yield
-        self._mask, self._mask_lanes = outer
-
-    def _narrow_mask(self, mask: str, lanes: int) -> None:
-        """Add a condition to the mask."""
-        if self._mask is None:
-            self._mask, self._mask_lanes = mask, lanes
-            return
-        most = max(lanes, self._mask_lanes)
-        t = value_type(DType("bool", most))
-        a = mask if lanes == most else self.em.splat(mask, t)
-        b = self._mask if self._mask_lanes == most else self.em.splat(self._mask, t)
-        self._mask, self._mask_lanes = both(self.em, a, b, t), most
-
-    def mask_of(self, lanes: int) -> str | None:
-        """The current mask for an access of so many lanes."""
-        if self._mask is None or lanes == self._mask_lanes:
-            return self._mask
-        one = any_lane(self.em, self._mask, value_type(DType("bool", self._mask_lanes)))
-        return self.em.splat(one, value_type(DType("bool", lanes)))
 
     def check(self, buffer: Buffer, place: Place, lanes: int, mask: str | None) -> None:
         """Leave the kernel if the access is outside the buffer."""

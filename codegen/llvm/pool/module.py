@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from unity.machine.target import Target
 
-from .abilities import abilities
-from .pool_serial import SERIAL
-from .pool_threaded import THREADED
+from ..abilities import abilities
+from .serial import SERIAL
+from .threaded import THREADED
 
 POOL_SYMBOLS = (
     "unity_parallel_for",

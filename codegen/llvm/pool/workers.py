@@ -1,4 +1,4 @@
-"""The thread pool's workers: how they begin, wait, join jobs and end (see `pool_threaded`)."""
+"""The thread pool's workers: how they begin, wait, join jobs and end (see `threaded`)."""
 
 WORKERS = """
 ; exclude this cpu, then allow it again: the kernel moves the thread

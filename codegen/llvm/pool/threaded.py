@@ -1,4 +1,4 @@
-"""The thread pool's code: LLVM IR with ``<NAME>`` where `pool` puts constants.
+"""The thread pool's code: LLVM IR with ``<NAME>`` where `module` puts constants.
 
 State is one page: ``word = epoch << ACTIVE | OPEN | number of workers that joined``.
 
@@ -19,8 +19,8 @@ State is one page: ``word = epoch << ACTIVE | OPEN | number of workers that join
 
 from __future__ import annotations
 
-from .pool_settings import SETTINGS
-from .pool_workers import WORKERS
+from .settings import SETTINGS
+from .workers import WORKERS
 
 _STATE = """
 <DECL>

@@ -1,4 +1,4 @@
-"""How many threads the pool has and how long they spin, set and asked for (see `pool_threaded`)."""
+"""How many threads the pool has and how long they spin, set and asked for (see `threaded`)."""
 
 SETTINGS = """
 define internal i64 @unity_now() nounwind {
