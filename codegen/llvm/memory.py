@@ -226,7 +226,8 @@ def store(
                     how = f"align {dtype.lanes * dtype.bits // 8}, !nontemporal !{{i32 1}}"
                 em.write(f"store {m.text} {ordered}, ptr {address}, {how}", pointer)
                 return
-            if first_lanes and not backwards and not em.unit.abilities.masks:
+            halves = first_lanes and not backwards and m.lanes.bit_count() == 1
+            if halves and not em.unit.abilities.masks:
                 _store_first(em, address, m, dtype.bytes, raw, mask)
                 return
             lanes = _reversed(em, mask, m.mask) if backwards else mask

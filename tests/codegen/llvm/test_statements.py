@@ -160,7 +160,7 @@ def test_lanes_that_are_off_touch_no_memory(stride: int) -> None:
 
 
 @pytest.mark.parametrize("level", ["sse4.2", "avx2", "host"])
-@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+@pytest.mark.parametrize("lanes", [2, 3, 4, 8, 16])
 @pytest.mark.parametrize("name", ["int8", "float16", "float32", "float64"])
 def test_the_first_lanes_are_stored_and_no_others(name: str, lanes: int, level: str) -> None:
     """As tails of rows are, whose masks are told by how many elements are left, and named."""
