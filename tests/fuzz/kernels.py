@@ -24,6 +24,7 @@ from tests.transform.schedule.steps import (
 from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
+from unity.interpreter.storage import fresh
 from unity.ir.convert import to_dim
 from unity.ir.dims import dim, evaluate
 from unity.ir.equality import first_difference
@@ -124,7 +125,7 @@ def check_machine_code(program: Scheduled) -> None:
     sizes = dict(program.sizes)
     inputs = arrays_for(program.func, np.random.default_rng(0), sizes_of(sizes))
     (want,) = run_prim_func(program.func, inputs, sizes_of(sizes))
-    out = np.zeros_like(want)
+    out = fresh(want.shape, program.func.buffers[-1].dtype)  # the same where nothing is stored
     code = kernel([*(np.ascontiguousarray(x) for x in inputs), out], sizes)
     if code != 0:
         raise AssertionError(f"the kernel returns {code}")
