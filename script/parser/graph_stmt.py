@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from unity.ir.graph import (
     TupleGet,
     Var,
 )
-from unity.ir.lattice import is_subtype
-from unity.ir.types import Type
+from unity.ir.lattice import is_subtype, may_equal
+from unity.ir.types import TensorType, Type
 from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder
 from unity.op.effects import ASSERT
@@ -322,6 +322,8 @@ class GraphStatements(GraphRepeats):
             where = shown_node if isinstance(shown_node, ast.expr) else node.returns
             assert where is not None
             self._check_returned(where, self.type_of(result), declared)
+            if self.around.tvmscript and type_symbols(declared) <= outer:
+                result = self._asserted(result, declared)
         return self.builder.finish(
             result,
             result_type=declared,
@@ -329,6 +331,19 @@ class GraphStatements(GraphRepeats):
             attrs=attrs_of(attrs),
             span=self.source.span(node),
         )
+
+    def _asserted(self, result: Expr, declared: Type) -> Expr:
+        """A result whose sizes may be those that are declared, or not: they must be."""
+        match self.type_of(result), declared:
+            case TensorType(tuple(found)) as kind, TensorType(tuple(dims), dtype) if (
+                len(found) == len(dims)
+                and not is_subtype(kind, declared)
+                and all(may_equal(a, b) for a, b in zip(found, dims, strict=True))
+            ):
+                wanted = replace(declared, dtype=dtype or kind.dtype)
+                return self.builder.match_cast(result, wanted, None, None)
+            case _:
+                return result
 
 
 def decorator_options(

@@ -73,6 +73,21 @@ def test_a_result_that_is_declared_more_narrowly_is_asserted() -> None:
             run(X.T)
 
 
+def test_a_result_that_may_have_other_sizes_is_asserted() -> None:
+    """That a slice of one row has one row is known where the index is."""
+    module = tvmscript.parse("""
+@R.function
+def main(x: R.Tensor((2, 3), "float32"), s: R.Shape(["k"])) -> R.Tensor((1, 3)):
+    k = T.int64()
+    return R.strided_slice(x, [0], [k], [k + 1], assume_inbound=True)
+""")
+    exe = unity.compile(module)
+    for run in (lambda k: interpret(module, "main", [X, (k,)]), lambda k: exe(X, (k,))):
+        np.testing.assert_array_equal(np.asarray(run(1)), X[1:])
+        with pytest.raises(UnityError, match="1, got 0"):
+            run(2)
+
+
 def test_attributes_that_are_dicts_are_pairs() -> None:
     module = tvmscript.parse("""
 @R.function

@@ -154,6 +154,11 @@ def unify(params: Sequence[Type], args: Sequence[Type]) -> dict[Symbol, Dim]:
     return bound
 
 
+def may_equal(a: Dim, b: Dim) -> bool:
+    """Whether two dims are equal, or may be for some values of their symbols."""
+    return not _provably_different(a, b)
+
+
 def _provably_different(a: Dim, b: Dim) -> bool:
     difference = a - b
     return (isinstance(difference, int) and difference != 0) or _is_nonzero_integer(difference)
