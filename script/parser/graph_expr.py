@@ -18,7 +18,7 @@ from unity.arguments import Signature
 from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import SymDim, as_dim, symbols_of
-from unity.ir.dtype import INT64, Array, DType, dtype
+from unity.ir.dtype import BOOL, INT64, Array, DType, dtype
 from unity.ir.graph import (
     Call,
     Constant,
@@ -44,6 +44,9 @@ from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
 from .scope import Named, Scope
 from .source import Source
+
+_OF_BOOLS: Mapping[str, str] = {"multiply": "logical_and"}
+"""What TVM's operators of numbers mean of bools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,13 @@ class GraphEvaluator(Evaluator):
         self, node: ast.expr, name: str, args: Sequence[object], named: dict[str, object]
     ) -> Call:
         span = self.source.span(node)
+        if self.around.tvmscript and name in _OF_BOOLS and all(map(self._is_bool, args)):
+            name = _OF_BOOLS[name]
         return call_op(name, *args, span=span, signatures=self.builder.signatures, **named)
+
+    def _is_bool(self, value: object) -> bool:
+        kind = self.type_of(value) if is_expr(value) else None
+        return isinstance(kind, TensorType) and kind.dtype == BOOL
 
     def checked(self, node: ast.expr, make: Callable[[], Expr]) -> Expr:
         """Errors of what is made get the place of the node; its type is checked."""

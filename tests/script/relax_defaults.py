@@ -299,6 +299,11 @@ MORE: Mapping[str, tuple[str, str]] = {
         "image2, T.index_map(lambda n, c, h, w: (h, n * 4 + c, w))",
     ),
     **{
+        f"nn.pad, {mode}": ("nn.pad", f'm, [1, 2, 0, 1], pad_mode="{mode}"')
+        for mode in ("replicate", "circular", "reflect")
+    },
+    "median along a list": ("median", "x, [1]"),
+    **{
         f"take, mode {mode}": (
             "take",
             f'm, R.subtract(R.multiply(at, R.const(9, "int64")), R.const(4, "int64")), 0, "{mode}"',

@@ -25,9 +25,6 @@ EXPLAINED = {
     "nn.attention_var_len": "likewise",
     "print": "gives nothing to compare, in an impure function",
     "assert_op": "likewise",
-    "shape_of": "a shape is no array to compare",
-    "shape_to_tensor": "takes a shape, which no input is",
-    "tensor_to_shape": "gives a shape",
 }
 """Calls whose results are not the same, and why."""
 

@@ -73,6 +73,18 @@ def test_a_result_that_is_declared_more_narrowly_is_asserted() -> None:
             run(X.T)
 
 
+def test_a_product_of_bools_is_whether_both_hold() -> None:
+    """As TVM's importers write whether numbers are finite."""
+    module = tvmscript.parse("""
+@R.function
+def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool"):
+    return R.multiply(R.less(x, R.const(4.0)), x > R.const(1.0))
+""")
+    np.testing.assert_array_equal(checked(module, X), (X < 4) & (X > 1))
+    with pytest.raises(UnityError, match="multiply: operands must be numbers, got bool"):
+        parse("@script.function\ndef f(x: boolean[Tensor, 2]):\n    return R.multiply(x, x)\n")
+
+
 def test_a_result_that_may_have_other_sizes_is_asserted() -> None:
     """That a slice of one row has one row is known where the index is."""
     module = tvmscript.parse("""

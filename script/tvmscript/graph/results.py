@@ -10,6 +10,8 @@ from ..syntax import at_place, constant, said, written
 from .before import Naming
 from .norms import Given, batch_norm, group_norm, instance_norm
 
+_PAD_MODES: Mapping[str, str] = {"replicate": "edge", "circular": "wrap"}
+
 
 def result_of(source: Source, path: str, call: ast.Call, given: Given, named: Naming) -> ast.expr:
     """What a call gives in TVM, in terms of our call.
@@ -65,6 +67,26 @@ def _take(source: Source, call: ast.Call, given: Given, named: Naming) -> ast.ex
     return written(texts[mode], call, **parts)
 
 
+def _median(_source: Source, call: ast.Call, _given: Given, _named: Naming) -> ast.expr:
+    """One axis is a number, in a list or not: the indices are given as well."""
+    for keyword in call.keywords:
+        match keyword:
+            case ast.keyword("axis", ast.List([one]) | ast.Tuple([one])):
+                keyword.value = one
+            case _:
+                pass
+    return call
+
+
+def _pad(_source: Source, call: ast.Call, _given: Given, _named: Naming) -> ast.expr:
+    """Torch's names of two ways to go on beyond the border are numpy's here."""
+    for keyword in call.keywords:
+        if keyword.arg == "pad_mode" and constant(keyword.value) in _PAD_MODES:
+            ours = _PAD_MODES[str(constant(keyword.value))]
+            keyword.value = at_place(ast.Constant(ours), keyword.value)
+    return call
+
+
 def _adaptive(_source: Source, call: ast.Call, given: Given, _named: Naming) -> ast.expr:
     """Without ``output_size`` there are as many means as values."""
     return call if said(given.get("output_size")) else given["data"]
@@ -75,6 +97,8 @@ _RULES: Mapping[str, Callable[[Source, ast.Call, Given, Naming], ast.expr]] = {
     "R.nn.group_norm": group_norm,
     "R.nn.instance_norm": instance_norm,
     "R.take": _take,
+    "R.nn.pad": _pad,
+    "R.median": _median,
     "R.topk": _topk,
     **{f"R.nn.adaptive_avg_pool{rank}d": _adaptive for rank in (1, 2, 3)},
 }
