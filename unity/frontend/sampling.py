@@ -149,6 +149,14 @@ def _gathered(c: Emission, x: Expr, image: Expr, places: Sequence[Expr]) -> Expr
     return c.op("gather_nd", x, c.op("stack", [first, *places], axis=len(shape)))
 
 
+def half_away(c: Emission, x: Expr) -> Expr:
+    """Rounded as C's ``round``, halves away from zero, exactly at every float."""
+    whole = c.op("trunc", x)
+    rest = c.op("abs", c.op("subtract", x, whole))
+    step = c.op("where", c.op("greater_equal", rest, c.number(0.5, x)), c.op("sign", x), 0.0)
+    return c.op("add", whole, step)
+
+
 def numbers(c: Emission, count: Dim, rank: int) -> Expr:
     """The numbers of a batch's images, to be broadcast."""
     if isinstance(count, int):

@@ -49,6 +49,23 @@ def test_suppression_of_unknown_sizes(center: int) -> None:
         np.testing.assert_array_equal(interpret(module, "main", list(given.values())), want)
 
 
+REGIONS = """
+    g (float[b, 2, 6, 7] x, float[n, 5] rois) => (float[n, 2, 2, 3] y)
+    { y = MaxRoiPool<pooled_shape=[2, 3], spatial_scale=0.5>(x, rois) }"""
+
+
+def test_the_largest_pixels_of_regions() -> None:
+    """Corners in the middle between pixels, left of the map and behind it."""
+    rng = np.random.default_rng(0)
+    rois = np.array(
+        [[0, 1, 3, 9, 11], [1, -1, -3, 7, 5], [1, 5, 5, 5, 5], [0, 99, 99, 120, 120]], np.float32
+    )
+    given = {"x": rng.standard_normal((2, 2, 6, 7)).astype(np.float32), "rois": rois}
+    of = model(REGIONS, 16)
+    (want,) = ort.InferenceSession(of.SerializeToString()).run(None, given)
+    np.testing.assert_array_equal(unity.compile(of)(**given), want)
+
+
 @pytest.mark.rotated(1 / 4)
 @pytest.mark.long("compiles a sort and a scan of unknown sizes")
 def test_suppression_compiled() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.emission import Emission
-from unity.frontend.sampling import Reading, axes_last, numbers, read_between, size_of
+from unity.frontend.sampling import Reading, axes_last, half_away, numbers, read_between, size_of
 from unity.ir.dims import product
 from unity.ir.dtype import DType
 from unity.ir.graph import Constant, Expr
@@ -173,3 +173,21 @@ def deformable_conv2d(
     matrix = c.op("reshape", weight, (1, groups, out // groups, inner * taps))
     found = c.op("matmul", c.cast(matrix, kind), c.cast(rows, kind))
     return c.op("reshape", found, (batch, out, *size))
+
+
+def pooled_regions(c: Emission, x: Expr, rois: Expr, size: tuple[int, int], scale: float) -> Expr:
+    """The largest pixel in each part of regions, (regions, channels, *size); 0 where none is.
+
+    Args:
+        c: The node.
+        x: The map, of the layout NCHW.
+        rois: Rows of an image's number and left, top, right, bottom.
+        size: How many parts there are, down and across.
+        scale: What corners are multiplied by; halves are rounded away from 0.
+    """
+    first, rest = (
+        c.op("strided_slice", rois, axes=(1,), begin=(b,), end=(e,)) for b, e in ((0, 1), (1, 5))
+    )
+    scaled = c.op("multiply", rest, c.number(scale, rois))
+    corners = c.op("concat", [first, half_away(c, scaled)], axis=1)
+    return c.op("vision.roi_pool", x, corners, pooled_size=size, spatial_scale=1.0)

@@ -1,4 +1,4 @@
-"""Detection: NonMaxSuppression, RoiAlign, DeformConv."""
+"""Detection: NonMaxSuppression, RoiAlign, MaxRoiPool, DeformConv."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from unity.frontend.detection.regions import (
     Regions,
     aligned_regions,
     deformable_conv2d,
+    pooled_regions,
 )
 from unity.frontend.onnx.layers import per_axis
 from unity.frontend.onnx.node import Converter, Node, Value
@@ -86,6 +87,18 @@ def _roi_align(node: Node) -> Value:
     return node.op("permute_dims", found, axes=(0, 3, 1, 2))
 
 
+def _max_roi_pool(node: Node) -> Value:
+    """The largest pixel in each part of regions, of the layout NCHW."""
+    x, rois = node.tensor(0), node.tensor(1)
+    (count, _), _ = _of_rank(node, rois, 2, "regions"), _of_rank(node, x, 4, "maps")
+    shape = node.ints_of("pooled_shape") or ()
+    if len(shape) != 2:
+        raise UnityError(f"pooled_shape {shape}; expected two numbers")
+    rois = node.assert_shape(rois, (count, 5))
+    scale = node.float_of("spatial_scale", 1.0)
+    return pooled_regions(node, x, rois, (shape[0], shape[1]), scale)
+
+
 def _scaled(node: Node, rois: Expr, place: int, scale: Expr, shift: float) -> Expr:
     """One coordinate of each region in pixels of the map, (count, 1)."""
     column = node.op("strided_slice", rois, axes=(1,), begin=(place,), end=(place + 1,))
@@ -120,5 +133,6 @@ def _deform_conv(node: Node) -> Value:
 CONVERTERS: dict[str, Converter] = {
     "NonMaxSuppression": _non_max_suppression,
     "RoiAlign": _roi_align,
+    "MaxRoiPool": _max_roi_pool,
     "DeformConv": _deform_conv,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.frontend.sampling import half_away
 from unity.ir.dtype import BOOL, FLOAT64, DType
 from unity.ir.graph import Expr
 
@@ -112,14 +113,6 @@ def _sqrt(c: RelayCall) -> Expr:
 
 def _round(c: RelayCall) -> Expr:
     return half_away(c, c.tensor(0)) if c.dtype_of(c.tensor(0)).is_float else c.tensor(0)
-
-
-def half_away(c: RelayCall, x: Expr) -> Expr:
-    """Rounded as C's ``round``, halves away from zero, exactly at every float."""
-    whole = c.op("trunc", x)
-    rest = c.op("abs", c.op("subtract", x, whole))
-    step = c.op("where", c.op("greater_equal", rest, c.number(0.5, x)), c.op("sign", x), 0.0)
-    return c.op("add", whole, step)
 
 
 def _logical_not(c: RelayCall) -> Expr:

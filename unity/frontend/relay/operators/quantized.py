@@ -9,10 +9,11 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.frontend.sampling import half_away
 from unity.ir.dtype import FLOAT32, FLOAT64, INT32, Array, DType
 from unity.ir.graph import Constant, Expr
 
-from .elementwise import clipped, half_away, limits
+from .elementwise import clipped, limits
 from .fixed_point import multiplied
 
 

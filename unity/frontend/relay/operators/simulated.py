@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.frontend.sampling import half_away
 from unity.ir.dtype import INT8, INT32, UINT8, DType
 from unity.ir.graph import Expr
 
-from .elementwise import half_away, limits
+from .elementwise import limits
 from .quantized import channel
 
 _KINDS: dict[int, DType] = {1: INT8, 2: UINT8, 3: INT32}

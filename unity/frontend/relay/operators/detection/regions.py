@@ -10,14 +10,14 @@ from unity.frontend.detection.regions import (
     Regions,
     aligned_regions,
     deformable_conv2d,
+    pooled_regions,
 )
 from unity.frontend.relay.relay_call import Converter, RelayCall
-from unity.frontend.sampling import Reading, axes_last, grid_sample, read_between
+from unity.frontend.sampling import Reading, axes_last, grid_sample, half_away, read_between
 from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
 
 from ..convolutions import data_layout, paddings, steps
-from ..elementwise import half_away
 from ..layouts import transform
 
 
@@ -95,44 +95,10 @@ def _roi_align(c: RelayCall) -> Expr:
 
 def _roi_pool(c: RelayCall) -> Expr:
     """Maxima of the pixels in the parts of regions; 0 where a part has none."""
-    rois, layout = c.tensor(1), c.text("layout")
-    sizes, scale = c.integers("pooled_size"), c.real("spatial_scale")
+    layout, (height, width) = c.text("layout"), c.integers("pooled_size")
     x = transform(c, c.tensor(0), layout, data_layout(2))
-    _, channels, *extents = c.extents(x, "a map with regions")
-    count = c.extents(rois, "regions")[0]
-    image = c.op("reshape", c.cast(_coordinate(c, rois, 0), INT64), (count,))
-    found = c.op("take", x, image, axis=0)
-    lowest = c.number(-np.inf, x)
-    for axis, (size, extent) in enumerate(zip(sizes, extents, strict=True)):
-        within = _parts(c, [_coordinate(c, rois, p - axis) for p in (2, 4)], scale, size, extent)
-        if axis == 0:  # (count, channels, height, width): a row for each part
-            mask = c.op("reshape", within, (count, 1, size, extent, 1))
-            wide = c.op("reshape", found, (count, channels, 1, extent, extents[1]))
-            over = 3
-        else:
-            mask = c.op("reshape", within, (count, 1, 1, size, extent))
-            wide = c.op("reshape", found, (count, channels, sizes[0], 1, extent))
-            over = 4
-        held = c.op("where", mask, wide, lowest)
-        found = c.op("max", held, axis=(over,))
-    nothing = c.op("equal", found, lowest)
-    found = c.op("where", nothing, c.number(0, x), found)
+    found = pooled_regions(c, x, c.tensor(1), (height, width), c.real("spatial_scale"))
     return transform(c, found, data_layout(2), layout)
-
-
-def _parts(c: RelayCall, ends: list[Expr], scale: float, size: int, extent: int) -> Expr:
-    """Which pixels of an axis are in which part of each region, (regions, parts, extent)."""
-    first, last = (half_away(c, c.op("multiply", v, scale)) for v in ends)
-    length = c.op("maximum", c.op("add", c.op("subtract", last, first), 1.0), 1.0)
-    share = c.op("divide", length, float(size))
-    numbers = np.arange(size + 1, dtype=c.dtype_of(ends[0]).numpy)
-    begin = c.op("floor", c.op("multiply", share, Constant(numbers[None, :-1])))
-    end = c.op("ceil", c.op("multiply", share, Constant(numbers[None, 1:])))
-    count = c.extents(ends[0], "regions")[0]
-    begin, end = (c.op("reshape", c.op("add", v, first), (count, size, 1)) for v in (begin, end))
-    pixels = Constant(np.arange(extent, dtype=numbers.dtype))
-    after = c.op("greater_equal", pixels, begin)
-    return c.op("logical_and", after, c.op("less", pixels, end))
 
 
 def _deformable_conv2d(c: RelayCall) -> Expr:
