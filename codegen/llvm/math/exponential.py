@@ -192,7 +192,7 @@ def _far(x: Num) -> float:
 
 
 def tanh(x: Num) -> Num:
-    """Hyperbolic tangent: 5 ulp (float), 3 ulp (double)."""
+    """Hyperbolic tangent: 5 ulp (float; 7 where multiply-adds round twice), 3 ulp (double)."""
     if not x.single:
         a = x.abs()
         t = expm1(a.clamp(0.0, 22.0) * 2.0)
