@@ -664,7 +664,7 @@ def median(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool =
     axes, or None for all of them: the values alone.
     """
 
-def meshgrid(tensors: Sequence[Operand] | Tensor, indexing: str = "ij") -> Tensor:
+def meshgrid(tensors: Sequence[Operand] | Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid: of vectors of n and m, two tensors ``(n, m)``, each repeating one.
 
     With `indexing` "xy" the first two axes change places (R.meshgrid, numpy, torch).
@@ -922,7 +922,11 @@ def sort(x: Operand, axis: int = -1, descending: bool = False) -> Tensor:
 def space_to_depth(x: Operand, block_size: int) -> Tensor:
     """``(n, c, h * b, w * b)`` to ``(n, b * b * c, h, w)``: ONNX SpaceToDepth."""
 
-def split(x: Operand, indices_or_sections: Dim | Sequence[Dim], axis: int = 0) -> Tensor:
+def split(
+    x: Operand,
+    indices_or_sections: Dim | Sequence[Dim],
+    axis: int = 0,
+) -> tuple[Tensor, ...]:
     """A tuple of parts along `axis`: a number of equal ones, or cut at ascending indices.
 
     The indices may be dims; each must provably lie within the extent (R.split, ONNX Split).
@@ -1020,7 +1024,7 @@ def topk(
     axis: int = -1,
     largest: bool = True,
     dtype: str | DType = "int64",
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) along `axis` in order, and their indices (ONNX TopK, R.topk).
 
     k is a dim that provably does not exceed the extent. Of equals the first in x comes first.
@@ -1717,7 +1721,7 @@ class nn:
         """
 
     @staticmethod
-    def dropout(x: Operand, rate: float = 0.5) -> Tensor:
+    def dropout(x: Operand, rate: float = 0.5) -> tuple[Tensor, Tensor]:
         """x itself and a mask of ones: nothing is dropped outside of training (R.nn.dropout).
 
         A tuple of two of the shape and the float dtype of x, as Relax and ONNX Dropout give it.
@@ -2048,7 +2052,7 @@ class vision:
         score_threshold: float = 0.0,
         id_index: int = 0,
         score_index: int = 1,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Boxes whose scores are above `score_threshold` first: their number, they, their places.
 
         Rows of `data` ``(b, n, k)``, of floats, have the score in column `score_index` and a label
@@ -2067,7 +2071,7 @@ class vision:
         variances: Sequence[float] = (1.0, 1.0, 1.0, 1.0),
         keep_background: bool = True,
         apply_softmax: bool = True,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         """Boxes ``(n, k, 4)`` as top, left, bottom, right, and scores, of k anchors.
 
         `loc_pred` ``(n, 4 k)`` moves the centers of anchors ``(1, k, 4)`` (left, top, right,

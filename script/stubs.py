@@ -14,9 +14,12 @@ from pathlib import Path
 from unity.arguments import REQUIRED
 from unity.ir.dims import SymDim
 from unity.ir.dtype import DType
+from unity.ir.types import TupleType
 from unity.op import effects
+from unity.op.infer import infer_call
 from unity.op.registry import OpDef, Param
 from unity.op.table import OPS
+from unity.sample_checks import type_of
 
 from .scalar_names import SCALAR_SIGNATURES, scalar_text
 
@@ -43,6 +46,8 @@ _SCALARS = f'''\
 
 from .annotations import Number, Scalar
 '''
+_BY_ATTRIBUTE = frozenset({"vision.all_class_non_max_suppression"})
+"""Operators whose tuples have as many fields as an attribute says."""
 _KINDS: Mapping[str, str] = {
     "tensor": "Operand",
     "tensors": "Sequence[Operand] | Tensor",
@@ -95,12 +100,28 @@ def _page(lines: list[str], public: list[str]) -> str:
 
 def _function(row: OpDef, margin: str) -> list[str]:
     params = [_parameter(p) for p in row.params]
-    start, end = f"{margin}def {row.name.rpartition('.')[2]}(", ") -> Tensor:"
+    start, end = f"{margin}def {row.name.rpartition('.')[2]}(", f") -> {_result(row)}:"
     line = start + ", ".join(params) + end
     head = [line]
     if len(line) > _COLUMNS:
         head = [start, *(f"{margin}    {p}," for p in params), margin + end]
     return [*head, *_doc(row.doc, margin + "    ")]
+
+
+def _result(row: OpDef) -> str:
+    """What a call gives, as the row's samples say: a tensor, or a tuple of tensors.
+
+    ``Tensor`` is either, where an attribute says which of them it is.
+    """
+    counts: set[int] = set()
+    for sample in () if row.samples is None else row.samples(0):
+        found = infer_call(row, [type_of(arg) for arg in sample.args], sample.attrs)
+        counts.add(len(found.fields) if isinstance(found, TupleType) else 0)
+    if 0 in counts or not counts or row.name in _BY_ATTRIBUTE:
+        return "Tensor"
+    if len(counts) > 1:
+        return "tuple[Tensor, ...]"
+    return f"tuple[{', '.join(['Tensor'] * counts.pop())}]"
 
 
 def _parameter(p: Param) -> str:

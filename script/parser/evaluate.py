@@ -149,11 +149,15 @@ class Evaluator:
             if not isinstance(node, ast.Starred):
                 values.append(self.value(node))
                 continue
-            spliced = self.value(node.value)
+            spliced = self.parts(node.value, self.value(node.value))
             if not isinstance(spliced, tuple | list | range):
                 raise self.source.error(node, f"* needs a captured tuple, got {shown(spliced)}")
             values.extend(spliced)
         return values
+
+    def parts(self, node: ast.expr, value: object) -> object:
+        """What ``*value`` puts in a call or a tuple, if it can be taken apart."""
+        return value
 
     def name(self, node: ast.Name) -> object:
         """The value of a name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from unity.errors import UnityError
 from unity.ir.graph import Body, Expr, If, TupleGet
@@ -70,10 +70,16 @@ class GraphBindings(GraphCalls):
             value = tuple(
                 TupleGet(whole, i, self.source.span(node)) for i in range(len(kind.fields))
             )
-        if len(value) != len(target.elts):
-            raise self.source.error(target, f"{len(target.elts)} names for {len(value)} values")
-        for name, part in zip(target.elts, value, strict=True):
-            self._assign(name, part, node, None)
+        names, parts = list(target.elts), list[object](value)
+        stars = [k for k, name in enumerate(names) if isinstance(name, ast.Starred)]
+        many = len(parts) - len(names) + 1  # what is left for the one with a star
+        if many < 0 or (not stars and many != 1):
+            raise self.source.error(target, f"{len(names)} names for {len(parts)} values")
+        for k in stars:
+            parts[k : k + many] = [tuple(parts[k : k + many])]
+        for name, part in zip(names, parts, strict=True):
+            to = name.value if isinstance(name, ast.Starred) else name
+            self._assign(to, part, node, None)
 
     def _child(self) -> GraphBuilder:
         """A builder of a nested body, over the same functions."""
@@ -83,6 +89,8 @@ class GraphBindings(GraphCalls):
 
     def value(self, node: ast.expr) -> object:
         """The meaning of an expression."""
+        if isinstance(node, ast.ListComp):
+            return self._listed(node, node.elt, node.generators)
         if not isinstance(node, ast.IfExp):
             return super().value(node)
         test = self.value(node.test)
@@ -91,6 +99,28 @@ class GraphBindings(GraphCalls):
         return self.choice(
             node.test, test, lambda: self.expr(node.body), lambda: self.expr(node.orelse)
         )
+
+    def _listed(
+        self, node: ast.ListComp, item: ast.expr, loops: Sequence[ast.comprehension]
+    ) -> list[object]:
+        """A list written out: what it goes through is known while parsing."""
+        if not loops:
+            return [self.operand(item)]
+        first, *rest = loops
+        values = self.parts(first.iter, self.value(first.iter))
+        if not isinstance(values, tuple | list | range) or first.ifs or first.is_async:
+            raise self.source.error(
+                first.iter,
+                "a list is made of tuples, lists and ranges that are known, without conditions",
+                "a loop over range(n) computes one value after the other",
+            )
+        found: list[object] = []
+        self.scope.push()
+        for value in values:
+            self._assign(first.target, value, first.iter, None)
+            found += self._listed(node, item, rest)
+        self.scope.pop()
+        return found
 
     def choice(
         self, node: ast.expr, test: object, then: Callable[[], Expr], orelse: Callable[[], Expr]

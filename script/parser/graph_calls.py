@@ -39,11 +39,11 @@ from ..marker import Marker
 from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern_name
 from .evaluate import shown
 from .graph_expr import Cast
-from .graph_operators import GraphOperators
+from .graph_sequences import GraphSequences
 from .scope import Named
 
 
-class GraphCalls(GraphOperators):
+class GraphCalls(GraphSequences):
     """Evaluates the calls of ``R`` that are no operators."""
 
     def _language_call(self, node: ast.Call, path: str) -> object:

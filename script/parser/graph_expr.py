@@ -33,8 +33,9 @@ from unity.ir.graph import (
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, Type
 from unity.op.builder import GraphBuilder
-from unity.op.call import call_op, is_expr, prim_value
+from unity.op.call import call_op, is_expr, prim_value, scalar
 from unity.op.infer import infer_type
+from unity.op.table import OPS
 
 from ..annotations import BufferSpec, Element
 from ..graph_names import as_type
@@ -175,6 +176,13 @@ class GraphEvaluator(Evaluator):
         if isinstance(found, SymDim):
             for symbol in symbols_of(found):
                 self.mentions.setdefault(symbol.name, node)
+        if isinstance(found, Unfinished):
+            raise self.source.error(
+                node,
+                f"{node.id!r} can't call itself: it is a closure, which is there when its def ends",
+                "write it as a function of the module, beside this one, with parameters for what "
+                "it sees here",
+            )
         if isinstance(found, Undefined):
             raise self.source.error(
                 node,
@@ -270,11 +278,16 @@ class GraphEvaluator(Evaluator):
             case _ if function is builtins.print:
                 return self.print_call(node)
             case _:
-                found = self.number_call(node, function)
+                found = self.python_call(node, function)
                 return self._run_call(node, function) if found is None else found
-        kinds, attrs = self._params_of(callee), NO_ATTRS
+        kinds, attrs = self._params_of(node, callee), NO_ATTRS
         given, said = self._in_order(node, function, callee)
-        args = tuple(self._passed(a, kinds.get(k)) for k, a in enumerate(given))
+        values = [
+            (a, v)
+            for a in given
+            for v in (self.items([a]) if isinstance(a, ast.Starred) else [self.value(a)])
+        ]
+        args = tuple(self._passed(a, v, kinds.get(k)) for k, (a, v) in enumerate(values))
         if said is not None:
             attrs = self.attrs(said)
         return self.checked(node, lambda: Call(callee, args, attrs, span))
@@ -302,15 +315,25 @@ class GraphEvaluator(Evaluator):
         bound = self.given(taken, Signature.parse(f"{callee.name}({', '.join(names)})"))
         return [bound.named[name] for name in names], said
 
-    def _params_of(self, callee: FunctionRef | Var) -> dict[int, Type]:
+    def _params_of(self, node: ast.Call, callee: FunctionRef | Var) -> dict[int, Type]:
         """The types of a function's parameters, by position."""
         kind = self.type_of(callee)
+        if isinstance(kind, ObjectType) and _known_as(callee) in self.around.params:
+            raise self.source.error(
+                node.func,
+                f"{callee.name!r} is called before it is known what it returns",
+                f"declare it: def {callee.name}(...) -> f32[Tensor, n]:",
+            )
         return dict(enumerate(kind.params)) if isinstance(kind, FuncType) else {}
 
-    def _passed(self, node: ast.expr, wanted: Type | None) -> Expr:
+    def _passed(self, node: ast.expr, value: object, wanted: Type | None) -> Expr:
         """An argument of a function: Python's numbers and texts become what its parameter is."""
-        value = self.value(node)
         match wanted, value:
+            case TensorType(() | 0 | None, DType() as kind), bool() | int() | float():
+                span, what = self.source.span(node), ast.unparse(node)
+                return self.checked(node, lambda: scalar(value, kind, span, what))
+            case TensorType(() | 0 | None, kind), SymDim() | PrimValue() | Var():
+                return self.tensor(node, self.graph(node, value), kind)
             case PrimType(kind), bool() | int() | float() | SymDim():
                 return self.checked(node, lambda: prim_value(value, kind, self.source.span(node)))
             case ObjectType(), _:
@@ -347,11 +370,15 @@ class GraphEvaluator(Evaluator):
         self.around.params[_known_as(callee)] = tuple(names)
 
     @abstractmethod
+    def tensor(self, node: ast.AST, e: Expr, like: DType | None = None) -> Expr:
+        """A scalar as a tensor of rank 0; anything else as it is."""
+
+    @abstractmethod
     def scalar(self, node: ast.AST, e: Expr) -> Expr:
         """The number in a tensor of rank 0, as a scalar."""
 
     @abstractmethod
-    def number_call(self, node: ast.Call, function: object) -> Expr | None:
+    def python_call(self, node: ast.Call, function: object) -> object:
         """``min(x, y)`` and its like, if a value that is known when it runs takes part."""
 
     @abstractmethod
@@ -361,6 +388,12 @@ class GraphEvaluator(Evaluator):
     def _run_call(self, node: ast.Call, function: object) -> object:
         arguments = [*node.args, *(k.value for k in node.keywords)]
         if any(is_tensor(self.value(a)) for a in arguments if not isinstance(a, ast.Starred)):
+            name = ast.unparse(node.func)
+            if name.rpartition(".")[2] in OPS and callable(function):
+                raise self.source.error(
+                    node, f"{name!r} computes nothing of a tensor",
+                    f"the operator is R.{name.rpartition('.')[2]}",
+                )  # fmt: skip
             raise self.not_runnable(node, function)
         return super().call(node)
 
@@ -395,6 +428,11 @@ class GraphEvaluator(Evaluator):
         if not isinstance(found, str):
             raise self.source.error(node, f"expected a string, got {shown(found)}")
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The meaning of a closure's name within itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Mapping
 
 from unity.ir.dims import SymDim, dim
-from unity.ir.dtype import FLOAT32, INT64
+from unity.ir.dtype import FLOAT32, INT64, DType
 from unity.ir.graph import Expr, PrimValue, Tuple, Var
 from unity.ir.types import PrimType, TensorType, TupleType, Type
 from unity.op.builder import GraphBuilder
@@ -41,13 +41,13 @@ class GraphNumbers(GraphEvaluator):
         self._outermost = self.builder  # of the function's own body
         self._as_sizes: dict[tuple[GraphBuilder, Expr], SymDim] = {}
 
-    def tensor(self, node: ast.AST, e: Expr) -> Expr:
-        """A scalar as a tensor of rank 0; anything else as it is."""
+    def tensor(self, node: ast.AST, e: Expr, like: DType | None = None) -> Expr:
+        """A scalar as a tensor of rank 0, by default of its own dtype; anything else as it is."""
         kind = self.type_of(e)
         if not isinstance(kind, PrimType):
             return e
         return self.builder.atom(
-            scalar_operand(e, kind, None, self.source.span(node), ast.unparse(node))
+            scalar_operand(e, kind, like, self.source.span(node), ast.unparse(node))
         )
 
     def number_as(self, node: ast.AST, e: Expr, wanted: Type | None) -> Expr:

@@ -235,4 +235,13 @@ class GraphOperators(GraphNumbers):
                         node, f"the {node.attr} of {ast.unparse(node.value)!r} is not known"
                     )
                 return found
+        base = self.value(node.value)
+        if is_expr(base):
+            raise self.source.error(
+                node,
+                f"a value of a graph function has no {node.attr!r}",
+                f"the operator is R.{node.attr}({ast.unparse(node.value)})"
+                if node.attr in OPS
+                else "it has shape, ndim and dtype; what is computed are operators of R",
+            )
         return super().attribute(node)

@@ -161,6 +161,8 @@ class GraphRepeats(GraphLoops):
 
     def for_loop(self, node: ast.For, live: frozenset[str], follow: Follow | None) -> Expr | None:
         """A loop over captured values is written out; one to a size counts when it runs."""
+        if node.orelse:
+            raise self.source.error(node.orelse[0], "for has no else here")
         match node:
             case ast.For(
                 ast.Name(),
@@ -194,7 +196,7 @@ class GraphRepeats(GraphLoops):
         test = ast.Compare(count, [ast.Lt() if step > 0 else ast.Gt()], [limit])
         leaves = any(True for _ in exits(node.body))
         body = [taken, on, *node.body] if leaves else [taken, *node.body, on]
-        loop = ast.While(test, body, node.orelse)
+        loop = ast.While(test, body, [])
         for made in ast.walk(loop):
             if isinstance(made, ast.expr | ast.stmt) and not hasattr(made, "lineno"):
                 ast.copy_location(made, node.iter)
@@ -211,9 +213,14 @@ class GraphRepeats(GraphLoops):
     def _written_out(
         self, node: ast.For, live: frozenset[str], follow: Follow | None
     ) -> Expr | None:
-        values = self.value(node.iter)
-        if not isinstance(values, tuple | list | range) or node.orelse:
-            raise self.unsupported(node)
+        values = self.parts(node.iter, self.value(node.iter))
+        if not isinstance(values, tuple | list | range):
+            raise self.source.error(
+                node.iter,
+                f"{ast.unparse(node.iter)!r} is nothing that a loop goes through",
+                "for goes through range(n), tuples and lists; rows of a tensor: R.scan, or "
+                "R.take(x, i, axis=0) for i in range(n)",
+            )
         around, live = self.leaving, live | read(node.body)
 
         def behind() -> Expr | None:

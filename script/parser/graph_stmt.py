@@ -31,7 +31,7 @@ from unity.op.effects import ASSERT
 
 from ..marker import Marker
 from .exits import needs_rest, read
-from .graph_expr import GraphEvaluator, Surroundings, Undefined
+from .graph_expr import GraphEvaluator, Surroundings, Undefined, Unfinished
 from .graph_loops import NOTHING_LIVE, Follow, LocalBody, plain_params
 from .graph_numbers import joined
 from .graph_repeat import GraphRepeats
@@ -282,6 +282,7 @@ class GraphStatements(GraphRepeats):
         pure, attrs = decorator_options(self, node)
         outer = self._inside(self._child())
         self.scope.push()
+        self.scope.bind(node.name, Unfinished())
         params = []
         for arg in plain_params(self, node):
             if arg.annotation is None:

@@ -35,8 +35,8 @@ from .source import Source, of_text
 _MODULE_ATTRS = Signature.parse("script.module_attrs(attrs)")
 _EXTERN = Signature.parse("script.extern(symbol, type)")
 _BUILTINS = (
-    *(abs, bool, float, int, len, list, max, min, print),
-    *(range, round, str, sum, tuple),
+    *(abs, bool, enumerate, float, int, len, list, max, min, print),
+    *(range, reversed, round, str, sum, tuple, zip),
 )
 LANGUAGE: Mapping[str, object] = {
     "R": graph_names,

@@ -38,6 +38,8 @@ LITERALS: Mapping[str, str] = {
 }
 """What is put in an argument's place, and of which kind it is."""
 TOO_MANY = 30
+TYPED = ("Tensor", "Buffer", "T.Scalar")
+"""What stands first in the subscript of a type."""
 Read = Callable[[str], IRModule]
 
 
@@ -73,6 +75,46 @@ def mutations(text: str, only: Callable[[str], bool] = lambda path: True) -> Ite
     for index, (_, path) in enumerate(_calls(tree)):
         if only(path):
             yield from _of_call(tree, index, path)
+
+
+def annotation_mutations(text: str) -> Iterator[Mutation]:
+    """Each type that a program writes as ``f32[Tensor, n]``, its parts changed in every way."""
+    tree = ast.parse(text)
+    for index, node in enumerate(_types(tree)):
+        parts = _parts(node)
+        path = f"{ast.unparse(node.value)}[{ast.unparse(parts[0])}]"
+        made, found = _changed(tree, index, [*parts, ast.Constant("extra")])
+        yield Mutation(path, f"{ast.unparse(found)}", ast.unparse(made))
+        for k, before in enumerate(parts):
+            for literal, kind in LITERALS.items():
+                new = ast.parse(literal, mode="eval").body
+                made, found = _changed(tree, index, [*parts[:k], new, *parts[k + 1 :]])
+                same = value_of(literal) == value_of(ast.unparse(before)) is not None
+                what = f"{ast.unparse(node)} -> {ast.unparse(found)}"
+                yield Mutation(path, what, ast.unparse(made), k, kind, same)
+
+
+def _changed(
+    tree: ast.Module, index: int, parts: list[ast.expr]
+) -> tuple[ast.Module, ast.Subscript]:
+    """The program with other parts of one of its types."""
+    made = copy.deepcopy(tree)
+    found = _types(made)[index]
+    found.slice = ast.Tuple(parts, ast.Load())
+    return made, found
+
+
+def _parts(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _types(tree: ast.Module) -> list[ast.Subscript]:
+    """The types of tensors, buffers and scalars, each once in a text."""
+    found: dict[str, ast.Subscript] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and ast.unparse(_parts(node)[0]) in TYPED:
+            found.setdefault(ast.unparse(node), node)
+    return list(found.values())
 
 
 def _of_call(tree: ast.Module, index: int, path: str) -> Iterator[Mutation]:

@@ -10,7 +10,7 @@ from unity.arguments import Signature
 from unity.script import constants_of, parse
 from unity.script.scalar_names import SCALAR_SIGNATURES
 
-from .mutations import Mutation, mutations, outcome
+from .mutations import Mutation, annotation_mutations, mutations, outcome
 from .test_sweep_language import WORDS
 from .written_programs import GRAPHS, HOSTS, KERNELS
 
@@ -82,6 +82,30 @@ def test_what_is_not_taken_is_refused(name: str) -> None:
         takes = OF_A_NAME.get((mutation.path, param), TAKES.get(param, ""))
         if said or (mutation.kind not in takes.split() and not mutation.same):
             wrong.append(f"{mutation.path} ({param}), {mutation.what}: {said or 'is accepted'}")
+    assert wrong == []
+
+
+TYPES_TAKE = {"Tensor": "int dots", "Buffer": "int", "T.Scalar": ""}
+"""What literals a dim of a type may be."""
+NO_DIMS = ("[Tensor, ()]", "[Buffer, ()]")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.long("every type of a program is changed in many ways")
+@pytest.mark.rotated(1)
+def test_what_types_do_not_take_is_refused(name: str) -> None:
+    text = PROGRAMS[name]
+    before = parse(text, names=HOSTS)
+    constants = constants_of(before)
+    wrong: list[str] = []
+    for mutation in annotation_mutations(text):
+        said = outcome(mutation, before, lambda t: parse(t, constants, names=HOSTS))
+        if said is None or (not said and mutation.what.endswith(NO_DIMS)):
+            continue
+        word = mutation.path.partition("[")[2].removesuffix("]")
+        takes = TYPES_TAKE.get(word, "").split() if mutation.param else []
+        if said or (mutation.kind not in takes and not mutation.same):
+            wrong.append(f"{mutation.what}: {said or 'is accepted'}")
     assert wrong == []
 
 

@@ -223,7 +223,7 @@ GRAPH_MISTAKES = {
     ),
     "name of T": Mistake("return T.exp(x)", "T.exp(x)", "is for prim_funcs, this is a function"),
     "lambda": Mistake("f = lambda v: v\nreturn x", "lambda v: v", "lambda can't be used", "nested"),
-    "for": Mistake("for v in x:\n    y = v\nreturn x", "for v in x:", "for can't be used here"),
+    "for": Mistake("for v in x:\n    y = v\nreturn x", "x", "nothing that a loop goes through"),
     "await": Mistake("y = await x\nreturn y", "await x", "await can't be used here"),
     "dims with floats": Mistake(
         "return R.reshape(x, (n * 0.5, 8))", "n * 0.5", "a dim must be an integer expression"

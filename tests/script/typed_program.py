@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from unity import script
@@ -77,6 +79,24 @@ def run() -> None:
     matmul(np.ones((4, 128), np.float32), weights, out)
     result = main(np.ones((4, 128), np.float32), np.array(True))
     print(result)
+
+
+@script.function
+def scaled(
+    x: f32[Tensor, n, 8],
+    by: Annotated[float, R.Prim("float32")],
+    count: Annotated[int, R.Prim("int64")],
+) -> tuple[f32[Tensor, n, 8], i64[Tensor, n, 2], f32[Tensor, R.rank(1)]]:
+    """Scalars are Python's numbers for a type checker."""
+    first, *rest = R.split(x, 2, axis=1)
+    values, places = R.topk(R.concat((first, *rest), axis=1), 2, axis=1)
+    y = x * by + count - n
+    for i in range(n):
+        if 0 < i <= count and by > 1.0:
+            y = y + float(i) * R.max(values)
+    for i in range(count, 0, -2):
+        y = y + abs(by) * min(i, count)
+    return y, places, R.full((count + 1,), by)
 
 
 @script.function
