@@ -69,7 +69,7 @@ def main(a: f32[Buffer, 16], b: boolean[Buffer, 16], y: f32[Buffer, 16]) -> None
     T.assert_(T.not_(b[2]), "no")
     y[2] = T.imm("float32", "inf")
     y[3] = T.imm("float32", 1.5)
-    y[4] = T.cast("float32", 3)
+    y[4] = T.cast("float32", 3) + T.reinterpret("float32", T.reinterpret("int32", a[4]))
     y[5] = T.call("exp", a[5], dtype="float32")
     y[6] = T.select(b[6], a[6], 0.0, dtype="float32")
     y[7] = T.if_then_else(b[7], a[7], 0.0, dtype="float32")

@@ -95,7 +95,7 @@ def scaled(
         if 0 < i <= count and by > 1.0:
             y = y + float(i) * R.max(values)
     for i in range(count, 0, -2):
-        y = y + abs(by) * min(i, count)
+        y = y + abs(by) * float(min(i, count))
     return y, places, R.full((count + 1,), by)
 
 
