@@ -18,8 +18,8 @@ from unity.ir.types import TupleType
 from unity.op import effects
 from unity.op.infer import infer_call
 from unity.op.registry import OpDef, Param
+from unity.op.sampling import type_of
 from unity.op.table import OPS
-from unity.sample_checks import type_of
 
 from .scalar_names import SCALAR_SIGNATURES, scalar_text
 

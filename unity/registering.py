@@ -21,9 +21,10 @@ from unity.ir.types import Shape, TensorType
 from unity.machine.changed import OPERATORS, changed
 from unity.op.infer import infer_call
 from unity.op.registry import OpDef, Pattern
+from unity.op.sampling import type_of
 from unity.op.table import OPS
 from unity.registration import Registration
-from unity.sample_checks import check_samples, type_of
+from unity.sample_checks import check_samples
 from unity.script import graph_names
 
 BUILT_IN = frozenset(OPS)

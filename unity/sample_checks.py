@@ -8,9 +8,8 @@ So must the operators that stand for one that has `expand` instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from unity import te
 from unity.errors import UnityError
 from unity.interpreter import interpret, run_prim_func
 from unity.ir.convert import size_var
-from unity.ir.dims import Dim, Symbol
+from unity.ir.dims import Symbol
 from unity.ir.dtype import Array, dtype
 from unity.ir.graph import Expr, ShapeValue, Tuple
 from unity.ir.lattice import unify
@@ -29,26 +28,10 @@ from unity.op.builder import GraphBuilder
 from unity.op.emitter import Emitter
 from unity.op.infer import infer_call
 from unity.op.registry import ComputeArg, OpDef, RefArg, Sample
+from unity.op.sampling import SizeOf, same, type_of
 
-SizeOf: TypeAlias = Callable[[int], Dim]
-"""A number of a sample's shapes as a dim of the types."""
 NARROW = {"float16": 2e-3, "bfloat16": 2e-2}
 """What dtypes may be off whose last place is more than what the operator allows."""
-
-
-def same(n: int) -> int:
-    """The size itself, for types without symbols."""
-    return n
-
-
-def type_of(arg: RefArg, size: SizeOf = same) -> Type:
-    """The type of a sample's argument."""
-    if isinstance(arg, np.ndarray):
-        return TensorType(tuple(size(n) for n in arg.shape), dtype(arg.dtype))
-    arrays = [a for a in arg if isinstance(a, np.ndarray)]
-    if arrays:
-        return TupleType(tuple(type_of(a, size) for a in arrays))
-    return ShapeType(tuple(size(int(n)) for n in arg if isinstance(n, int)))
 
 
 def arrays_of(args: Sequence[RefArg]) -> list[Array]:

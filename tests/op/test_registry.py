@@ -22,18 +22,10 @@ from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.op.effects import ASSERT, PRINT
 from unity.op.infer import infer_call
 from unity.op.registry import OpDef, Sample
+from unity.op.sampling import SizeOf, same, type_of
 from unity.op.scalar import MOVES
 from unity.op.table import OPS
-from unity.sample_checks import (
-    SizeOf,
-    computed,
-    kernel_of,
-    mismatch,
-    outputs_of,
-    same,
-    told,
-    type_of,
-)
+from unity.sample_checks import computed, kernel_of, mismatch, outputs_of, told
 
 NO_KERNEL = {"shape_of", "tensor_to_shape", "shape_to_tensor", "nonzero"}
 """What the machine does itself, or what has a size that only its data tells."""

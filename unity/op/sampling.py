@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from unity.arguments import REQUIRED
 from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim
 from unity.ir.dtype import Array, dtype
+from unity.ir.types import ShapeType, TensorType, TupleType, Type
 
 from .registry import Param, RefArg, Sample, attr_value
+
+SizeOf: TypeAlias = Callable[[int], Dim]
+"""A number of a sample's shapes as a dim of the types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +54,18 @@ def sample(params: Sequence[Param], args: Sequence[RefArg], **attrs: object) -> 
         p.name: p.default for p in params if p.kind == "attr" and p.default is not REQUIRED
     }
     return Sample(tuple(args), Attrs({k: attr_value(v) for k, v in {**full, **attrs}.items()}))
+
+
+def same(n: int) -> int:
+    """The size itself, for types without symbols."""
+    return n
+
+
+def type_of(arg: RefArg, size: SizeOf = same) -> Type:
+    """The type of a sample's argument."""
+    if isinstance(arg, np.ndarray):
+        return TensorType(tuple(size(n) for n in arg.shape), dtype(arg.dtype))
+    arrays = [a for a in arg if isinstance(a, np.ndarray)]
+    if arrays:
+        return TupleType(tuple(type_of(a, size) for a in arrays))
+    return ShapeType(tuple(size(int(n)) for n in arg if isinstance(n, int)))
