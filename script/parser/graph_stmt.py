@@ -338,6 +338,7 @@ class GraphStatements(GraphRepeats):
         match self.type_of(result), declared:
             case TensorType(tuple(found)) as kind, TensorType(tuple(dims), dtype) if (
                 len(found) == len(dims)
+                and dtype in (None, kind.dtype)
                 and not is_subtype(kind, declared)
                 and all(may_equal(a, b) for a, b in zip(found, dims, strict=True))
             ):

@@ -100,6 +100,15 @@ def main(x: R.Tensor((2, 3), "float32"), s: R.Shape(["k"])) -> R.Tensor((1, 3)):
             run(2)
 
 
+def test_a_result_of_another_dtype_than_declared_is_refused() -> None:
+    with pytest.raises(UnityError, match=r"returns float32\(2, n\), declared as float16"):
+        tvmscript.parse("""
+@R.function
+def main(x: R.Tensor((2, "n"), "float32")) -> R.Tensor((2, 3), "float16"):
+    return R.add(x, x)
+""")
+
+
 def test_attributes_that_are_dicts_are_pairs() -> None:
     module = tvmscript.parse("""
 @R.function

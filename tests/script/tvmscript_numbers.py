@@ -47,6 +47,18 @@ _UNSORTED = "its boundaries are drawn and so not sorted, where bucketize promise
 EXPLAINED: Mapping[str, str] = {
     "relax/test_frontend_from_exported_program.py:7396 Expected": _UNSORTED,
     "relax/test_frontend_from_fx.py:6043 Expected": _UNSORTED,
+    "relax/test_transform_to_mixed_precision.py:606 Expected2": "320 products are added in float16:"
+    " TVM rounds each sum, and is thirty times as far from exact numbers",
+    "relax/test_transform_to_mixed_precision.py:228 Expected2": "27 products are added in float16:"
+    " TVM rounds each sum",
+    "relax/test_transform_legalize_ops_nn.py:449 Expected": "written for 8 groups: of fewer"
+    " channels it makes nothing, and what it returns was never written",
+    "relax/test_vm_builtin_lower.py:118 Before": "the shape that it is given is drawn, (0, 1),"
+    " which 16 numbers don't have: refused here, not looked at by TVM",
+    "relax/test_transform_to_mixed_precision.py:864 Module": "its result is declared with 64 rows,"
+    " has 63, at which TVM does not look",
+    "relax/test_tvmscript_parser_op_vision.py:38 foo": "TVM fills its table of boxes up to the most"
+    " that there may be; here it has those that are chosen",
     "relax/test_codegen_cutlass.py:2095 Module": "its result is declared with 8 columns, has 16, "
     "at which TVM does not look",
 }
