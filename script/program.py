@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from weakref import WeakValueDictionary
 
 from unity.arguments import public, public_class, shown
 from unity.errors import UnityError
@@ -64,7 +65,7 @@ class _Runner:
 
 
 @public_class
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ScriptPrimFunc(Generic[P]):
     """A prim func written with ``@script.prim_func``."""
 
@@ -90,6 +91,23 @@ class ScriptPrimFunc(Generic[P]):
     def __call__(self, *args: object, **kwargs: object) -> None:
         """Run it on arrays: inputs, then outputs, which are written. Compiled at the first call."""
         self._runner.call(self, args, kwargs)
+
+
+_plain: WeakValueDictionary[int, ScriptPrimFunc[...]] = WeakValueDictionary()
+"""Kernels that nobody decorated, by their identity, as programs name them."""
+
+
+def as_program(name: str, func: PrimFunc) -> ScriptPrimFunc[...]:
+    """A prim func made otherwise, by te or a schedule, as if it were decorated.
+
+    Args:
+        name: What it is called, where it is named for the first time.
+        func: The kernel; the same one is the same program.
+    """
+    found = _plain.get(id(func))
+    if found is None:
+        found = _plain[id(func)] = ScriptPrimFunc(name, func)
+    return found
 
 
 @public_class

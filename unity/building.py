@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 from unity import te
 from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.convert import symbol_of, to_dim, to_prim_expr
-from unity.ir.dims import Dim
+from unity.ir.dims import Dim, symbols_of
+from unity.ir.dtype import INT64
 from unity.ir.graph import Body, CallTir, Expr, FunctionRef, If, Tuple, TupleGet, Var, While
+from unity.ir.lattice import unify
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import SizeVar
+from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.stmt import Buffer, PrimFunc
-from unity.ir.types import ObjectType, TensorType
+from unity.ir.types import ObjectType, PrimType, TensorType, Type
 from unity.op import builder
 from unity.op.call import call_op, is_expr
 from unity.op.infer import infer_type
@@ -133,14 +136,61 @@ class GraphBuilder:
             )
         tensors = [t for t in given if isinstance(t, te.Tensor)]
         func = te.create_prim_func([*tensors, *results])
-        kernel = self._builder.unique(name or results[0].name)
-        self._kernels[kernel] = func
-        for grown in (*self._outer, self._builder):
-            grown.signatures[kernel] = ObjectType()
         types = tuple(_type_of(b) for b in func.buffers[len(tensors) :])
         rest = tuple(symbol_of(p) for p in func.params if isinstance(p, SizeVar))
-        call = CallTir(FunctionRef(kernel), tuple(operands), types, rest)
-        return self._builder.emit(call, kernel)
+        return self._called(func, name or results[0].name, tuple(operands), types, rest)
+
+    def emit_tir(
+        self, kernel: PrimFunc, args: Sequence[Expr], out: object, name: str | None = None
+    ) -> Var:
+        """A call of a kernel that exists: of `te.create_prim_func`, ``Schedule.kernel()`` ...
+
+        Args:
+            kernel: It.
+            args: Its inputs, in order.
+            out: The type of its output, ``f32[Tensor, n, 4]``, or a sequence of such.
+            name: What it is called.
+
+        Returns:
+            The output; several as a tuple.
+
+        Raises:
+            UnityError: What is given does not fit its buffers.
+        """
+        operands = tuple(self._builder.atom(e) for e in args)
+        types = tuple(as_type(t) for t in (out if isinstance(out, list | tuple) else (out,)))
+        given = [*(infer_type(e, self._builder.signatures) for e in operands), *types]
+        called = name or "kernel"
+        if len(given) != len(kernel.buffers):
+            raise UnityError(
+                f"emit_tir: {called} takes {len(kernel.buffers)} buffers, got {len(operands)} "
+                f"inputs and {len(types)} outputs",
+                hint=f"its buffers: {', '.join(b.name for b in kernel.buffers)}",
+            )
+        try:
+            known = unify([_type_of(b) for b in kernel.buffers], given)
+        except UnityError as error:
+            raise UnityError(f"emit_tir: {called}: {error.message}", hint=error.hint) from None
+        rest = tuple(
+            known.get(symbol, symbol)
+            for symbol in (symbol_of(p) for p in kernel.params if isinstance(p, SizeVar))
+        )
+        return self._called(kernel, called, operands, types, rest)
+
+    def _called(
+        self,
+        kernel: PrimFunc,
+        name: str,
+        args: tuple[Expr, ...],
+        out: tuple[Type, ...],
+        sizes: tuple[Dim, ...],
+    ) -> Var:
+        known = next((n for n, func in self._kernels.items() if func is kernel), None)
+        called = known or self._builder.unique(name)
+        self._kernels[called] = kernel
+        for grown in (*self._outer, self._builder):
+            grown.signatures[called] = ObjectType()
+        return self._builder.emit(CallTir(FunctionRef(called), args, out, sizes), called)
 
     def if_(self, condition: Expr, then: Suite, otherwise: Suite) -> Var:
         """One of two bodies, as a scalar bool says.
@@ -210,6 +260,77 @@ class GraphBuilder:
         return te.placeholder([to_prim_expr(d) for d in kind.shape], kind.dtype, name)
 
 
+def with_entries(module: IRModule) -> IRModule:
+    """A module of kernels alone with a function for each, of its name, that returns its outputs.
+
+    The function takes the kernel's inputs, and the sizes that no input's shape tells. Kernels are
+    called ``double_kernel`` then. Modules with graph functions are given back as they are.
+
+    Raises:
+        UnityError: No function can call a kernel: it takes numbers besides sizes, or has no output.
+
+    >>> from unity.script import parse, print_module
+    >>> module = parse('''
+    ... @script.prim_func
+    ... def double(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
+    ...     for i in range(4):
+    ...         y[i] = x[i] * 2.0
+    ... ''')
+    >>> print(print_module(with_entries(module)), end="")
+    @script.function
+    def double(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        with R.dataflow():
+            double_kernel_1 = R.call_tir(double_kernel, (x,), out=f32[Tensor, 4])
+        return double_kernel_1
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def double_kernel(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
+        for i in range(4):
+            y[i] = x[i] * 2.0
+    """
+    kernels = module.prim_funcs()
+    if module.graph_functions() or not kernels:
+        return module
+    found = {name: d for name, d in module.functions.items() if name not in kernels}
+    taken = set(module.functions)
+    for name, func in kernels.items():
+        called = f"{name}_kernel"
+        while called in taken:
+            called += "_"
+        taken.add(called)
+        found |= _entry(name, func, called).functions
+    return replace(module, functions=found)
+
+
+def _entry(name: str, func: PrimFunc, called: str) -> IRModule:
+    """A function of a kernel's name that calls it."""
+    count = func.attrs.get("num_outputs", 1)
+    many = count if isinstance(count, int) else 1
+    numbers = [p.name for p in func.params if isinstance(p, PrimVar)]
+    if numbers or not 0 < many <= len(func.buffers):
+        raise UnityError(
+            f"{name} is a kernel that no function can call: "
+            + (f"it takes the number {numbers[0]}" if numbers else "it has no output"),
+            hint="decorated with @script.prim_func, it can be called with arrays and numbers",
+        )
+    inputs, outputs = func.buffers[: len(func.buffers) - many], func.buffers[-many:]
+    b = GraphBuilder(name)
+    args = [b.param(x.name, _type_of(x)) for x in inputs]
+    told = {s for x in inputs for d in _shape_of(x) for s in symbols_of(d)}
+    for symbol in dict.fromkeys(
+        s for x in func.buffers for d in _shape_of(x) for s in symbols_of(d)
+    ):
+        if symbol not in told:
+            b.param(symbol.name, PrimType(INT64, symbol))
+            told.add(symbol)
+    for size in func.params:
+        if isinstance(size, SizeVar) and symbol_of(size) not in told:
+            b.param(size.name, PrimType(INT64, symbol_of(size)))
+    result = b.emit_tir(func, args, [_type_of(x) for x in outputs], called)
+    return b.finish(result)
+
+
 def _as_tuple(values: object) -> Tuple:
     """Several results as one.
 
@@ -224,15 +345,19 @@ def _as_tuple(values: object) -> Tuple:
 
 
 def _type_of(buffer: Buffer) -> TensorType:
-    """What a kernel's output is to a graph.
+    """What a kernel's buffer is to a graph.
 
     Raises:
         UnityError: It has a size that no graph can say.
     """
+    return TensorType(_shape_of(buffer), buffer.dtype)
+
+
+def _shape_of(buffer: Buffer) -> tuple[Dim, ...]:
     dims: list[Dim] = []
     for size in buffer.shape:
         found = to_dim(size)
         if found is None:
             raise UnityError(f"{buffer.name} has a size that is no dim: {size}")
         dims.append(found)
-    return TensorType(tuple(dims), buffer.dtype)
+    return tuple(dims)

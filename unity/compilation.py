@@ -12,6 +12,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unity.building import with_entries
 from unity.caches import with_caches
 from unity.codegen.assemble import assemble
 from unity.codegen.engine.failing import failing_calls
@@ -140,8 +141,7 @@ def prepared(
     Raises:
         UnityError: The module or an option is wrong.
     """
-    module = _module(model, dynamic)
-    _require_function(module)
+    module = with_entries(_module(model, dynamic))
     _require_files(module)
     if caches is not False:
         module = with_caches(module, caches, main_name(module))
@@ -231,30 +231,6 @@ def _built(
             raise
 
 
-def _require_function(module: IRModule) -> None:
-    """Refuse a module of nothing but kernels: nobody could call what became of it.
-
-    Raises:
-        UnityError: There are kernels, and no graph function.
-    """
-    if not module.graph_functions():
-        for name, func in module.prim_funcs().items():
-            raise _only_kernel(f"{name} is a kernel, and no graph function calls it", name, func)
-
-
-def _only_kernel(message: str, name: str, func: PrimFunc) -> UnityError:
-    """Says how to call a kernel."""
-    count = func.attrs.get("num_outputs", 1)
-    inputs = func.buffers[: len(func.buffers) - (count if isinstance(count, int) else 1)]
-    given = ", ".join(b.name for b in inputs) + "," * (len(inputs) == 1)
-    return UnityError(
-        message,
-        hint="decorated with @script.prim_func, it can be called with arrays; else call it from a "
-        f"graph function (@script.function) by R.call_tir({name}, ({given}), out=...) and "
-        "compile that",
-    )
-
-
 def _require_files(module: IRModule) -> None:
     """Refuse weights whose files were written to since they were mapped.
 
@@ -341,18 +317,19 @@ def _failing_sites(
 
 def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
     """The module to compile: a model is imported with the dims asked for, others get them now."""
-    if isinstance(model, IRModule | ScriptFunction):
+    if isinstance(model, IRModule | ScriptFunction | ScriptPrimFunc):
         module = main_first(model if isinstance(model, IRModule) else model.module())
         return with_dynamic_dims(module, dynamic, main_name(module)) if dynamic else module
-    if isinstance(model, ScriptPrimFunc):
-        func = model.module().prim_funcs()[model.name]
-        raise _only_kernel(f"{model.name} is a kernel, not a program", model.name, func)
     if isinstance(model, PrimFunc):
-        raise _only_kernel("this is a kernel, not a program", "kernel", model)
+        raise UnityError(
+            "this is a kernel, not a program",
+            hint='a module of it can be compiled: unity.compile(unity.IRModule({"kernel": func}))',
+        )
     if not isinstance(model, str | Path) and isinstance(model, schedule.Schedule):
         raise UnityError(
             "a schedule is of one kernel, not a program",
-            hint='put it back: unity.compile(module.with_({"kernel": schedule.kernel()}))',
+            hint='put it back: unity.compile(module.with_({"kernel": schedule.kernel()})), or '
+            'alone: unity.compile(unity.IRModule({"kernel": schedule.kernel()}))',
         )
     return load(model, dynamic=dynamic or None)
 

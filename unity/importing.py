@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from unity.ir.module import IRModule
-    from unity.script import ScriptFunction
+    from unity.script import ScriptFunction, ScriptPrimFunc
 
-Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelProto"
-"""A module, a decorated function, the path of a model, or an ONNX model in memory."""
+Model: TypeAlias = (
+    "IRModule | ScriptFunction[..., object] | ScriptPrimFunc[...] | str | Path | ModelProto"
+)
+"""A module, a decorated function or kernel, the path of a model, or an ONNX model in memory."""
 
 
 @public

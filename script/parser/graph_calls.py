@@ -36,7 +36,7 @@ from unity.op.call import is_expr
 from unity.op.effects import ASSERT, PRINT
 
 from ..marker import Marker
-from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern_name
+from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc, as_program, extern_name
 from .evaluate import shown
 from .graph_expr import Cast
 from .graph_sequences import GraphSequences
@@ -84,11 +84,14 @@ class GraphCalls(GraphSequences):
         given = self.arguments(node)
         span = self.source.span(node)
         callee = self.value(given["callee"])
+        if isinstance(callee, PrimFunc):
+            callee = as_program(_called(given["callee"]), callee)
         if not isinstance(callee, ScriptPrimFunc | Named):
             raise self.source.error(
                 given["callee"],
                 f"R.call_tir calls a prim_func, got {shown(callee)}",
-                "decorate it with @script.prim_func",
+                "decorate it with @script.prim_func, or give a PrimFunc (te.create_prim_func, "
+                "Schedule.kernel())",
             )
         ref = self.reference(callee, span)
         kernel = self.around.kernels.get(ref.name)
@@ -382,6 +385,15 @@ _CALLS: Mapping[str, Callable[[GraphCalls, ast.Call], object]] = {
     "R.prim": GraphCalls._prim,
     "R.const": GraphCalls._const,
 }
+
+
+def _called(node: ast.expr) -> str:
+    """What a kernel is called that stands there: the last name of it."""
+    match node:
+        case ast.Name(name) | ast.Attribute(_, name):
+            return name
+        case _:
+            return "kernel"
 
 
 def _literally(text: str) -> str:

@@ -113,14 +113,22 @@ MISTYPED = """
 def main(x: f32[Tensor, 3]) -> f32[Tensor, 4]:
     return R.exp(x)
 """
+SCALED = """
+@script.prim_func
+def scaled(x: f32[Buffer, 4], a: T.scalar("float32"), y: f32[Buffer, 4]) -> None:
+    for i in range(4):
+        y[i] = x[i] * a
+"""
 ANY = cast("Any", unity)
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "a kernel compiled": (lambda: ANY.compile(twice), "twice is a kernel"),
-    "only kernels": (
-        lambda: unity.compile(twice.module()),
-        r"(?s)no graph function calls it.*R\.call_tir\(twice, \(x,\), out=",
+    "a kernel of numbers": (
+        lambda: unity.compile(script.parse(SCALED)),
+        r"(?s)takes the number a.*decorated",
     ),
-    "a bare kernel": (lambda: ANY.compile(twice.module().prim_funcs()["twice"]), "R.call_tir"),
+    "a bare kernel": (
+        lambda: ANY.compile(twice.module().prim_funcs()["twice"]),
+        r"unity\.IRModule\(",
+    ),
     "a schedule": (
         lambda: ANY.compile(Schedule(twice.module().prim_funcs()["twice"])),
         r"schedule\.kernel\(\)",
