@@ -22,10 +22,10 @@ RUNNING = (
                 y[i] = x[i] * 2.0
 
 
-        unity.compile(double)
+        unity.compile(double.func)
         """,
-        "double is a kernel, not a program",
-        "An executable runs graph functions. A kernel alone is called with arrays, outputs last.",
+        "this is a kernel, not a program",
+        "A prim func has no name; a module of kernels alone is compiled, and a decorated kernel.",
         """
         @script.prim_func
         def double(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
@@ -33,12 +33,10 @@ RUNNING = (
                 y[i] = x[i] * 2.0
 
 
-        y = np.empty(4, np.float32)
-        double(np.ones(4, np.float32), y)
+        unity.compile(double)(np.ones(4, np.float32))
+        unity.compile(unity.IRModule({"double": double.func}))(np.ones(4, np.float32))
         """,
-        hint="decorated with @script.prim_func, it can be called with arrays; else call it from "
-        "a graph function (@script.function) by R.call_tir(double, (x,), out=...) and "
-        "compile that",
+        hint='a module of it can be compiled: unity.compile(unity.IRModule({"kernel": func}))',
     ),
     Mistake(
         "A level of instructions as the target",
