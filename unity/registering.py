@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from keyword import iskeyword
-from typing import get_args
 
 import numpy as np
 
@@ -19,8 +18,9 @@ from unity.arguments import REQUIRED, public
 from unity.errors import UnityError
 from unity.ir.types import Shape, TensorType
 from unity.machine.changed import OPERATORS, changed
+from unity.op.guarded import check_kinds, guarded, samples_of
 from unity.op.infer import infer_call
-from unity.op.registry import OpDef, Pattern
+from unity.op.registry import OpDef
 from unity.op.sampling import type_of
 from unity.op.table import OPS
 from unity.registration import Registration
@@ -51,16 +51,19 @@ def register_op(op: OpDef, *, check: bool = True) -> Registration:
         `Registration.remove` does. A module that uses the operator can't be compiled then.
 
     Raises:
-        UnityError: The name is taken or no name, a row is missing, or two rows disagree on a
-            sample; the message says which.
+        UnityError: The name is taken or no name, a row is missing or not what it should be, one
+            raises, or two disagree on a sample; the message says which.
     """
-    _check_name(op)
+    if isinstance(op.name, str):
+        _check_name(op)
     _check_rows(op)
+    op = guarded(op)
+    samples_of(op)
     if check:
         check_samples(op)
         _check_pattern(op)
     changed(OPERATORS)
-    OPS[op.name] = op
+    OPS[op.name] = op  # guarded: rules are called later, too
     return Registration(f"R.{op.name}", partial(_remove, op))
 
 
@@ -108,11 +111,12 @@ def _check_rows(op: OpDef) -> None:
         "reference": op.reference,
         "compute": op.compute or op.expand,
         "samples": op.samples,
-        "doc": op.doc.strip() or None,
+        "doc": None if isinstance(op.doc, str) and not op.doc.strip() else op.doc,
     }
     missing = [name for name, row in rows.items() if row is None]
     if missing:
         raise UnityError(f"the operator {op.name!r} lacks {', '.join(missing)}", hint=_HINT)
+    check_kinds(op)
     names = [p.name for p in op.params]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
@@ -133,12 +137,6 @@ def _check_rows(op: OpDef) -> None:
                 f"the operator {op.name!r}: {after.name!r} must be given, behind {before.name!r}, "
                 "which may be left out",
             )
-    if op.pattern not in get_args(Pattern):
-        raise UnityError(
-            f"the operator {op.name!r}: the pattern must be one of "
-            f"{', '.join(map(repr, get_args(Pattern)))}, got {op.pattern!r}",
-            hint="'opaque' fuses with nothing",
-        )
     if not op.pure:
         raise UnityError(
             f"the operator {op.name!r} is not pure",
@@ -149,8 +147,6 @@ def _check_rows(op: OpDef) -> None:
             f"the operator {op.name!r} names ONNX's {op.onnx!r}",
             hint=f'leave it out, and unity.register_converter("{op.onnx}", ...)',
         )
-    if op.samples is not None and not op.samples(0):
-        raise UnityError(f"the operator {op.name!r} has no samples", hint=_HINT)
 
 
 def _check_pattern(op: OpDef) -> None:

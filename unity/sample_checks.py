@@ -187,7 +187,13 @@ def _check(op: OpDef, sample: Sample, place: str) -> None:
     assert op.reference is not None
     result = infer_call(op, [type_of(a) for a in sample.args], sample.attrs)
     fields = result.fields if isinstance(result, TupleType) else (result,)
-    expected = outputs_of(op.reference(sample.args, sample.attrs))
+    given: object = op.reference(sample.args, sample.attrs)
+    items = given if isinstance(given, tuple) else (given,)
+    if not items or not all(isinstance(v, np.ndarray) for v in items):
+        raise UnityError(
+            f"{place}: the reference must give an array or a tuple of arrays, got {given!r}"
+        )
+    expected = tuple(v for v in items if isinstance(v, np.ndarray))
     if len(fields) != len(expected):
         raise UnityError(
             f"{place}: the type rule tells of {len(fields)} results, "

@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 import unity
 from tests.op.acme.swish import PARAMS, SWISH, swish_of
 from unity import nn, script
-from unity.errors import UnityError
+from unity.errors import InternalError, UnityError
 from unity.frontend.onnx.node import Node
 from unity.frontend.onnx.table import REGISTERED
 from unity.interpreter import interpret
 from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Expr
-from unity.ir.types import TensorType
-from unity.op.attribute import NUMBER
+from unity.ir.types import TensorType, Type
+from unity.op.argument import float_tensor
+from unity.op.attribute import INT, NUMBER
 from unity.op.movement.view import OPS as VIEWS
-from unity.op.registry import OpDef, Param, attr
+from unity.op.registry import OpCall, OpDef, Param, attr
 from unity.op.sampling import sample
 from unity.op.table import OPS
 from unity.script import R, Tensor, dim, f32, parse, print_module
@@ -148,6 +149,32 @@ def test_what_a_converter_raises_is_its_own_mistake() -> None:
     assert "a bug of Unity" not in caught.value.message
 
 
+GIVEN: dict[str, Any] = {
+    "nothing": None,
+    "a number": 3,
+    "an array": np.zeros((2, 3), np.float32),
+    "text": "y",
+    "an empty list": [],
+    "a list of nothing": [None],
+}
+
+
+@pytest.mark.parametrize("what", GIVEN)
+def test_what_a_converter_gives_is_a_value(what: str) -> None:
+    def wrong(node: Node) -> Any:
+        node.float_of("beta", 1.0)
+        return GIVEN[what]
+
+    with (
+        unity.register_converter("com.acme::Swish", wrong),
+        pytest.raises(UnityError) as caught,
+    ):
+        unity.compile(model(2.0))
+    assert "the converter registered for 'com.acme::Swish' must give the value" in str(caught.value)
+    assert f"it gave {GIVEN[what]!r}" in caught.value.message
+    assert not isinstance(caught.value, InternalError)
+
+
 CONVERTERS = {
     "Relu": "'Relu' is Unity's own",
     "ai.onnx::Relu": "'ai.onnx::Relu' is Unity's own",
@@ -179,8 +206,25 @@ def wrong_reference(op: OpDef) -> OpDef:
     return replace(op, reference=reference)
 
 
+def broken_row(row: str) -> dict[str, Any]:
+    return {row: raises}
+
+
 OTHER = replace(SWISH, name="acme.other")
 BOGUS: Any = "bogus"
+NOTHING: Any = None
+
+
+def gives(value: Any, count: int) -> Any:
+    """A rule that takes so many arguments and gives this."""
+    rules: list[Any] = [lambda: value, lambda a: value, lambda a, b: value, lambda a, b, c: value]
+    return rules[count] if count < 4 else lambda a, b, c, d: value
+
+
+def raises(*args: Any) -> Any:
+    raise ValueError("boom")
+
+
 REFUSED = {
     "a built-in name": (replace(OTHER, name="nn.relu"), "'nn.relu' is an operator of Unity's own"),
     "a word": (replace(OTHER, name="const"), "R.const is a word of the language"),
@@ -219,13 +263,57 @@ REFUSED = {
     ),
     "a pattern that is none": (
         replace(OTHER, pattern=BOGUS),
-        "the pattern must be one of 'elementwise', 'broadcast', 'injective', 'reduction', "
+        "'pattern' must be one of 'elementwise', 'broadcast', 'injective', 'reduction', "
         "'out_fusable', 'opaque', got 'bogus'",
     ),
     "a pattern that lies": (
         replace(VIEWS[0], name="acme.view", pattern="elementwise", onnx=None),
         "acme.view, sample 0: the pattern 'elementwise' is for results of the same shape",
     ),
+    "no type rule": (
+        replace(OTHER, infer=NOTHING),
+        "the operator 'acme.other': 'infer' must be a function, got None",
+    ),
+    "no parameters": (replace(OTHER, params=NOTHING), "'params' must be Params, got None"),
+    "a name that is a number": (replace(OTHER, name=gives(3, 1)(0)), "'name' must be text, got 3"),
+    "an expansion that is a number": (
+        replace(OTHER, expand=BOGUS),
+        "'expand' must be a function or None, got 'bogus'",
+    ),
+    "samples that are a number": (
+        replace(OTHER, samples=gives(3, 1)),
+        "the operator 'acme.other': its 'samples' must give a list of Sample, got 3",
+    ),
+    "samples of numbers": (replace(OTHER, samples=gives([3], 1)), "a list of Sample, got [3]"),
+    "samples without a seed": (
+        replace(OTHER, samples=gives([], 0)),
+        "'samples' can't be called as it is: it is given a seed, and takes ()",
+    ),
+    "a compute of one argument": (
+        replace(OTHER, compute=gives(None, 1)),
+        "the operator 'acme.other': 'compute' can't be called as it is: it is given arguments, "
+        "attributes, the result's type, and takes (a)",
+    ),
+    "a type rule that gives none": (replace(OTHER, infer=gives(3, 1)), "must give a type, got 3"),
+    "a compute that gives none": (
+        replace(OTHER, compute=gives(None, 3)),
+        "its 'compute' must give a tensor or a tuple of them, got None",
+    ),
+    "an expansion that gives none": (
+        replace(OTHER, compute=None, expand=gives(None, 4)),
+        "its 'expand' must give an expression, got None",
+    ),
+    "a reference that gives none": (
+        replace(OTHER, reference=gives(None, 2)),
+        "the reference must give an array or a tuple of arrays, got None",
+    ),
+    **{
+        f"{row} that raises": (
+            replace(OTHER, **broken_row(row)),
+            f"the operator 'acme.other': its {row!r} raised ValueError: boom",
+        )
+        for row in ("infer", "reference", "compute", "samples")
+    },
 }
 
 
@@ -236,6 +324,23 @@ def test_rows_that_are_refused(what: str) -> None:
         unity.register_op(op)
     assert said in caught.value.message
     assert op.name not in OPS or OPS[op.name] is not op
+
+
+def test_a_row_that_breaks_later_is_named_where_it_is_called() -> None:
+    def infer(call: OpCall) -> Type:
+        return [float_tensor(call, 0)][call.integer("axis")]
+
+    params = (Param("x"), attr("axis", INT, 0))
+    op = replace(OTHER, params=params, infer=infer, pattern="opaque")
+    with unity.register_op(op, check=False):
+        with pytest.raises(UnityError, match=r"'acme\.other': its 'infer' raised IndexError"):
+
+            @script.function
+            def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+                return R.acme.other(x, axis=5)
+
+        assert OPS["acme.other"].infer.__name__ == "infer"
+    assert "acme.other" not in OPS
 
 
 def test_an_error_of_a_rule_says_which_sample_it_was() -> None:

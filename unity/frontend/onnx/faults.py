@@ -6,7 +6,13 @@ one. What they refuse is the model's mistake; what else comes up is ours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unity.errors import InternalError, UnityError
+from unity.frontend.sizes import Sizes
+from unity.ir.graph import Expr
+
+from .sequences.held import Held
 
 OF_THE_MACHINE = (OSError, MemoryError)
 """Nobody's mistake; they go through as they are."""
@@ -46,4 +52,25 @@ def of_converter(error: Exception, where: str) -> UnityError:
         f"{where}: the converter registered for it raised {type(error).__name__}: {error}",
         hint="mend it, where the error above says; what it does not implement it raises as "
         "node.gap(...)",
+    )
+
+
+def check_given(found: object, op: str) -> None:
+    """What a program's own converter gave: a value, or a list of those of all outputs.
+
+    Args:
+        found: What it gave.
+        op: What it is registered for, ``com.acme::Swish``.
+
+    Raises:
+        UnityError: It is something else.
+    """
+    items: Sequence[object] = found if isinstance(found, list | tuple) else (found,)
+    if items and all(isinstance(v, Expr | Sizes | Held) for v in items):
+        return
+    raise UnityError(
+        f"the converter registered for {op!r} must give the value of its output, or a list of "
+        f"those of all outputs; it gave {found!r}",
+        hint="return what node.op(...) or node.tensor(...) gives; an array is a value as "
+        "unity.ir.graph.Constant(array)",
     )

@@ -29,7 +29,7 @@ from unity.op.infer import infer_type
 
 from .declared import ShapeSpec, check_output, declared_type, dim_params
 from .expand import expand, node_types
-from .faults import OF_THE_MACHINE, fault, of_converter
+from .faults import OF_THE_MACHINE, check_given, fault, of_converter
 from .graphs import describe, sorted_nodes, subgraphs
 from .load import Model, check_signature, load_model, name_of
 from .ml.maps import map_inputs
@@ -360,6 +360,8 @@ class GraphImporter:
         if self.outer is not None and proto.op_type in STEPS:
             raise Gap("strings or files within an If, a Loop or a Scan")
         found = converter(node)
+        if is_registered(proto.domain, proto.op_type):
+            check_given(found, f"{domain}::{proto.op_type}" if domain else proto.op_type)
         if node.unread or unknown:
             raise Gap(f"the attribute {', '.join(sorted({*node.unread, *unknown}))}")
         results: list[Outcome] = [*found] if isinstance(found, Sequence) else [found]
