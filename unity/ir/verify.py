@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from unity.errors import Span, UnityError
 from unity.ir.aliases import aliases_of
-from unity.ir.dims import Symbol, symbols_of
+from unity.ir.convert import symbol_of, to_dim
+from unity.ir.dims import Symbol, dim_text, symbols_of
 from unity.ir.dtype import DType
 from unity.ir.graph import (
     Binding,
@@ -40,7 +41,9 @@ from unity.ir.graph import (
 )
 from unity.ir.lattice import atom_type, is_subtype
 from unity.ir.module import IRModule
-from unity.ir.stmt import PrimFunc
+from unity.ir.prim_expr import SizeVar
+from unity.ir.signature import is_contiguous
+from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.verify_prim import verify_prim_func
 from unity.ir.visit_graph import bodies_of, graph_children, type_symbols
@@ -77,11 +80,11 @@ class _Scope:
     def inner(self) -> _Scope:
         return _Scope(self.function, self.module, set(self.vars), set(self.symbols), self.binding)
 
-    def error(self, message: str, span: Span | None = None) -> UnityError:
+    def error(self, message: str, span: Span | None = None, hint: str | None = None) -> UnityError:
         place = (
             self.function if self.binding is None else f"{self.function}, binding {self.binding}"
         )
-        return UnityError(f"{place}: {message}", span)
+        return UnityError(f"{place}: {message}", span, hint)
 
 
 def _check_function(function: Function, scope: _Scope) -> None:
@@ -181,12 +184,30 @@ def _check_value(e: Expr, scope: _Scope) -> None:
             raise scope.error(
                 f"{e.callee.name} takes {sizes} scalars as sym_args, got {len(e.sym_args)}", e.span
             )
+        _check_strides(callee, e, scope)
     for body in bodies_of(e) if not isinstance(e, Function) else ():
         inner = scope.inner()
         for var in _loop_vars(e):
             _define(var, inner)
             inner.symbols |= type_symbols(var.type)
         _check_body(body, inner)
+
+
+def _check_strides(callee: PrimFunc, call: CallTir, scope: _Scope) -> None:
+    """Refuse kernels that read tensors otherwise than they lie: all are contiguous."""
+    explicit = [p for p in callee.params if not isinstance(p, Buffer)]
+    pairs = zip(explicit, call.sym_args, strict=True)
+    known = {symbol_of(p): value for p, value in pairs if isinstance(p, SizeVar)}
+    for buffer in callee.buffers:
+        if not is_contiguous(buffer, known):
+            dims = [to_dim(s) for s in buffer.strides or ()]
+            strides = ", ".join("?" if d is None else dim_text(d) for d in dims)
+            raise scope.error(
+                f"{call.callee.name} takes the buffer {buffer.name} with strides ({strides}), "
+                "but tensors are contiguous",
+                call.span,
+                "leave the strides out, or call the kernel itself with arrays of these strides",
+            )
 
 
 def _loop_vars(e: Expr) -> tuple[Var, ...]:

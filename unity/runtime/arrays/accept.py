@@ -54,10 +54,13 @@ class _Torch(Protocol):
     def from_numpy(self, array: Array) -> _Torch: ...
 
 
-def plain(array: Array, wanted: str | None) -> Array:
-    """The array as a plain one with the dtype's own descriptor, copied if its layout demands it."""
+def plain(array: Array, wanted: str | None, keep: bool = False) -> Array:
+    """The array as a plain one with the dtype's own descriptor, copied if its layout demands it.
+
+    With `keep` its strides stay as they are.
+    """
     result = np.asarray(array)
-    if not (result.flags.c_contiguous and result.flags.aligned):
+    if not ((keep or result.flags.c_contiguous) and result.flags.aligned):
         result = np.require(result, requirements=("C", "A")).reshape(result.shape)
     if wanted is not None:
         own = dtype(wanted).numpy
@@ -66,13 +69,16 @@ def plain(array: Array, wanted: str | None) -> Array:
     return result
 
 
-def accept(value: object, wanted: str | None, where: str) -> tuple[Array, Export | None]:
+def accept(
+    value: object, wanted: str | None, where: str, keep: bool = False
+) -> tuple[Array, Export | None]:
     """An array for a tensor argument, and how to give results back in its kind (None: as numpy).
 
     Args:
         value: A numpy array, anything with DLPack, or a number.
         wanted: The dtype the parameter has, for numbers and for a plain result.
         where: How messages name the argument.
+        keep: Whether an array that is not contiguous is taken as it lies, not copied.
 
     Raises:
         UnityError: It is none of these, or of a foreign byte order or an unknown dtype.
@@ -84,25 +90,27 @@ def accept(value: object, wanted: str | None, where: str) -> tuple[Array, Export
                 f"{where}: the array has foreign byte order ({array.dtype.str})",
                 hint="x.astype(x.dtype.newbyteorder('=')) converts it",
             )
-        return plain(array, wanted), None
+        return plain(array, wanted, keep), None
     if isinstance(value, bool | int | float):
         return np.asarray(value, None if wanted is None else dtype(wanted).numpy), None
     if isinstance(value, _DLPack):
-        return _from_dlpack(value, wanted, where)
+        return _from_dlpack(value, wanted, where, keep)
     raise UnityError(
         f"{where}: expected an array, got {type(value).__name__}",
         hint="numpy.asarray(x, dtype) makes one; whatever has __dlpack__ is taken as it is",
     )
 
 
-def _from_dlpack(value: _DLPack, wanted: str | None, where: str) -> tuple[Array, Export]:
+def _from_dlpack(
+    value: _DLPack, wanted: str | None, where: str, keep: bool
+) -> tuple[Array, Export]:
     if type(value).__module__.partition(".")[0] == "torch":
-        return _from_torch(cast("_Torch", value), wanted, where)
+        return _from_torch(cast("_Torch", value), wanted, where, keep)
     try:
         array: Array = np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as e:
         raise UnityError(f"{where}: can't take the array through DLPack: {e}") from e
-    return plain(array, wanted), _exporter(value)
+    return plain(array, wanted, keep), _exporter(value)
 
 
 def _exporter(value: object) -> Export:
@@ -115,7 +123,7 @@ def _same(array: Array) -> object:
     return array
 
 
-def _from_torch(value: _Torch, wanted: str | None, where: str) -> tuple[Array, Export]:
+def _from_torch(value: _Torch, wanted: str | None, where: str, keep: bool) -> tuple[Array, Export]:
     torch = cast("_Torch", sys.modules["torch"])
     tensor = value.detach()
     try:
@@ -128,7 +136,7 @@ def _from_torch(value: _Torch, wanted: str | None, where: str) -> tuple[Array, E
 
     if type(value) in (torch.Tensor, torch.nn.Parameter):
         remember(type(value), torch.from_numpy, _to_torch, refuse_if="is_neg")
-    return plain(array, wanted), _to_torch
+    return plain(array, wanted, keep), _to_torch
 
 
 def _to_torch(result: Array) -> object:

@@ -31,7 +31,7 @@ def refuse_overlap(arrays: Sequence[tuple[str, Array]], written: Collection[int]
     for k in sorted(written):
         name, array = arrays[k]
         for i, (other, each) in enumerate(arrays):
-            if i != k and np.may_share_memory(array, each):
+            if i != k and np.may_share_memory(array, each) and np.shares_memory(array, each):
                 first, second = (other, name) if i < k else (name, other)
                 raise UnityError(
                     f"{first} and {second} share memory, and {name} is written to",
