@@ -13,6 +13,7 @@ import unity
 from unity import nn
 from unity.errors import UnityError
 from unity.interpreter import interpret
+from unity.ir.module import IRModule
 from unity.script import Tensor, dim, f32, i64
 
 RNG = np.random.default_rng(0)
@@ -173,3 +174,93 @@ def test_results_are_tuples_and_parameters_may_be_shared() -> None:
     table = np.asarray(model.state()["table.weight"], np.float32)
     np.testing.assert_allclose(scores, rows @ table.T, rtol=1e-5)
     np.testing.assert_array_equal(np.concatenate([first, second], 1), rows)
+
+
+class Applied(nn.Module):
+    """What a function makes of an input, and of a parameter with the same numbers."""
+
+    def __init__(self, function: Callable[[Any], Any], like: Floats) -> None:
+        self.function = function
+        self.p = nn.Parameter(like.shape, data=like)
+
+    def forward(self, x: nn.Value) -> object:
+        return self.function(x), self.function(self.p)
+
+
+def both(module: IRModule, x: Floats) -> tuple[Any, Any]:
+    return cast("tuple[Any, Any]", interpret(module, "main", [x]))
+
+
+ALIKE: list[Callable[[Any], Any]] = [
+    *(lambda x: x == 0.5, lambda x: x != 0.5, lambda x: x < 0, lambda x: x <= 0.5),
+    *(lambda x: x > 0, lambda x: x >= 0.5, lambda x: np.float32(0.5) > x, lambda x: x == x),
+    *(lambda x: x**2, lambda x: 2.0**x, lambda x: x // 2, lambda x: 3 // x),
+    *(lambda x: x % 2, lambda x: 3 % x, lambda x: abs(x), lambda x: -x, lambda x: x * 2),
+    *(
+        lambda x: x[0],
+        lambda x: x[:],
+        lambda x: x[:, np.int64(1)],
+        lambda x: 2 - x,
+        lambda x: 2 / x,
+    ),
+    lambda x: np.arange(6, dtype=np.float32).reshape(2, 3) @ x,
+    lambda x: np.ones(4, np.float32) * x,
+    lambda x: np.ones(4, np.float32) == x,
+    lambda x: np.float32(3) - x,
+    lambda x: np.exp(x) + np.abs(x) + np.maximum(x, np.float32(0)),
+    lambda x: [row * 2 for row in x][1],
+]
+
+
+@pytest.mark.parametrize("which", range(len(ALIKE)))
+def test_operators_of_values_and_parameters_are_numpys(which: int) -> None:
+    x = RNG.standard_normal((3, 4), np.float32)
+    x[0, :2] = 0.5, np.nan
+    module = Applied(ALIKE[which], x).export({"x": f32[Tensor, 3, 4]})
+    with np.errstate(all="ignore"):
+        expected = ALIKE[which](x)
+        for found in both(module, x):
+            assert np.asarray(found).dtype == expected.dtype
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+
+
+def test_comparisons_choose_elements() -> None:
+    x = np.asarray([0, 2, -0.0, 3], np.float32)
+    model = Applied(lambda v: nn.ops.where(v == 0.0, 1.0, v), x)
+    found, _ = both(model.export({"x": f32[Tensor, 4]}), x)
+    np.testing.assert_array_equal(np.asarray(found), [1, 2, 1, 3])
+
+
+def test_values_are_found_by_identity() -> None:
+    def function(x: Any) -> Any:
+        y = -x
+        names = {x: "x", y: "y"}
+        assert (names[x], names[y], len({x, y, x})) == ("x", "y", 2)
+        cache = nn.KVCache(x, y, 0)
+        assert cache == cache
+        assert cache != nn.KVCache(x, y, 0)
+        return y
+
+    Applied(function, np.ones(3, np.float32)).export({"x": f32[Tensor, 3]})
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: 1 if x == x else 2, r"not true or false .*\n.*ops.where.*GraphBuilder.if_"),
+        (lambda x: x in [2.0], "not true or false"),
+        (lambda x: x == None, r"compared with None\n.*x is None"),  # noqa: E711
+        (lambda x: x != "a", "compared with 'a'"),
+        (lambda x: x[x], r"an index holds .*\n.*ops.take takes rows"),
+        (lambda x: x.__setitem__(0, 1.0), r"no part of it can be assigned\n.*slice_scatter"),
+        (lambda x: np.mean(x), r"it has no numbers .*\n.*ops.mean, not np.mean"),
+        (lambda x: np.fmod(x, x), "np.fmod does not calculate with"),
+        (lambda x: np.concatenate([x, x]), r"it has no numbers .*\n.*ops.mean"),
+        (lambda x: np.ones(3) * x, "operands must have one dtype, got float64, float32"),
+    ],
+)
+def test_what_can_not_be_done_with_values_is_told(
+    function: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises(UnityError, match=said):
+        Applied(function, np.ones(3, np.float32)).export({"x": f32[Tensor, 3]})

@@ -13,7 +13,7 @@ from .module import Module
 from .value import Value, ops
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class KVCache:
     """Keys and values of earlier positions, with room behind them.
 

@@ -10,11 +10,14 @@ from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.dtype import Array, DType
 from unity.ir.dtype import dtype as dtype_of
+from unity.ir.graph import Expr
 from unity.ir.types import TensorType
+
+from .value import Operand, exporting
 
 
 @public_class
-class Parameter:
+class Parameter(Operand):
     """An array of a model, by shape and dtype; its numbers may come later.
 
     Args:
@@ -39,6 +42,10 @@ class Parameter:
     def type(self) -> TensorType:
         """Its type."""
         return TensorType(self.shape, self.dtype)
+
+    def expr(self) -> Expr:
+        """What it is in the graph that is built now: a constant, or an input."""
+        return exporting().of(self)
 
     def set(self, data: Array) -> None:
         """Give it its numbers.

@@ -1,11 +1,15 @@
-"""Values of a model while it is exported: tensors with operators, and ``ops``, all operators."""
+"""Values of a model while it is exported: tensors with operators, and ``ops``, all operators.
+
+`Operand` is what Python's operators work on: values of the graph, and parameters.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
@@ -19,9 +23,13 @@ from unity.op.call import call_op
 from unity.op.movement.slicing import Index, part_of
 from unity.op.table import OPS
 
-from .parameter import Parameter
+if TYPE_CHECKING:
+    from .parameter import Parameter
 
-Operand: TypeAlias = "Value | Parameter | Array | float"
+Plain: TypeAlias = "Array | SymDim | float"
+Given: TypeAlias = "Operand | Plain"
+_NUMPYS = {"absolute": "abs", "remainder": "floor_mod"}
+"""Functions of numpy that operators of another name compute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,190 @@ def exporting() -> Exporting:
     return found
 
 
-class Value:
+class Operand(ABC):
+    """A tensor that operators of Python work on: each is an operator of the graph.
+
+    Comparisons give tensors of bools as well. In dicts and sets it is found by identity.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def type(self) -> TensorType:
+        """Its type."""
+
+    @abstractmethod
+    def expr(self) -> Expr:
+        """What it is in the graph that is built now."""
+
+    def reshape(self, *shape: int | SymDim) -> Value:
+        """With other dims; one may be -1."""
+        return ops.reshape(self, shape)
+
+    def permute(self, *axes: int) -> Value:
+        """With its axes in another order."""
+        return ops.permute_dims(self, axes)
+
+    def astype(self, dtype: str) -> Value:
+        """With elements of another type."""
+        return ops.astype(self, dtype)
+
+    def __add__(self, other: Given) -> Value:
+        return ops.add(self, other)
+
+    def __radd__(self, other: Plain) -> Value:
+        return ops.add(other, self)
+
+    def __sub__(self, other: Given) -> Value:
+        return ops.subtract(self, other)
+
+    def __rsub__(self, other: Plain) -> Value:
+        return ops.subtract(other, self)
+
+    def __mul__(self, other: Given) -> Value:
+        return ops.multiply(self, other)
+
+    def __rmul__(self, other: Plain) -> Value:
+        return ops.multiply(other, self)
+
+    def __truediv__(self, other: Given) -> Value:
+        return ops.divide(self, other)
+
+    def __rtruediv__(self, other: Plain) -> Value:
+        return ops.divide(other, self)
+
+    def __floordiv__(self, other: Given) -> Value:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Plain) -> Value:
+        return ops.floor_divide(other, self)
+
+    def __mod__(self, other: Given) -> Value:
+        return ops.floor_mod(self, other)
+
+    def __rmod__(self, other: Plain) -> Value:
+        return ops.floor_mod(other, self)
+
+    def __pow__(self, other: Given) -> Value:
+        return ops.power(self, other)
+
+    def __rpow__(self, other: Plain) -> Value:
+        return ops.power(other, self)
+
+    def __matmul__(self, other: Operand | Array) -> Value:
+        return ops.matmul(self, other)
+
+    def __rmatmul__(self, other: Array) -> Value:
+        return ops.matmul(other, self)
+
+    def __neg__(self) -> Value:
+        return ops.negative(self)
+
+    def __abs__(self) -> Value:
+        return ops.abs(self)
+
+    def __eq__(self, other: object) -> Any:
+        return _compared("equal", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _compared("not_equal", self, other)
+
+    def __lt__(self, other: Given) -> Value:
+        return _compared("less", self, other)
+
+    def __le__(self, other: Given) -> Value:
+        return _compared("less_equal", self, other)
+
+    def __gt__(self, other: Given) -> Value:
+        return _compared("greater", self, other)
+
+    def __ge__(self, other: Given) -> Value:
+        return _compared("greater_equal", self, other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise UnityError(
+            f"{self!r} is a tensor of a graph: it is not true or false while that is built",
+            hint="choose elements by ops.where; branch by unity.GraphBuilder.if_; compare sizes; "
+            "`a is b` asks whether two are the same one",
+        )
+
+    def __getitem__(self, at: Index | tuple[Index, ...]) -> Value:
+        """A part of it: integers, slices forward, ``...`` and None, as numpy has them.
+
+        Raises:
+            UnityError: It is something else, or more than there is.
+        """
+        operand: Operand = self
+        made = part_of(_shape_of(self), at, take="ops.take").of(operand, _applied)
+        return made if isinstance(made, Value) else Value(exporting().builder.emit(made.expr()))
+
+    def __setitem__(self, at: object, value: object) -> NoReturn:
+        raise UnityError(
+            f"{self!r} is a tensor of a graph: no part of it can be assigned",
+            hint="ops.where, ops.slice_scatter and ops.index_put give a changed one",
+        )
+
+    def __iter__(self) -> Iterator[Value]:
+        """Its parts along the first axis.
+
+        Raises:
+            UnityError: How many there are is not known.
+        """
+        shape = _shape_of(self)
+        count = shape[0] if shape else 0
+        if not shape or not isinstance(count, int):
+            raise UnityError(f"{self!r} has no known number of parts", hint="index it")
+        return (self[k] for k in range(count))
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
+    ) -> Value:
+        """A function of numpy, as ``array * x`` and ``np.exp(x)`` call it: the operator.
+
+        Raises:
+            UnityError: There is no such operator.
+        """
+        name = _NUMPYS.get(ufunc.__name__, ufunc.__name__)
+        if method != "__call__" or options or name not in OPS:
+            raise UnityError(
+                f"np.{ufunc.__name__} does not calculate with {self!r}",
+                hint="call an operator: ops.exp(x), ops.sum(x, axis=0) ...",
+            )
+        return _applied(name, *inputs)
+
+    def __array__(self, *args: object, **named: object) -> object:  # NoReturn: an ArrayLike
+        raise UnityError(
+            f"{self!r} is a tensor of a graph: it has no numbers while that is built",
+            hint="call operators on it (ops.mean, not np.mean), and run what export gives",
+        )
+
+
+def _compared(name: str, x: Operand, other: object) -> Value:
+    """A comparison by elements."""
+    if other is None or isinstance(other, str):
+        raise UnityError(
+            f"{x!r} is compared with {other!r}",
+            hint="with a tensor or a number; `x is None` asks for None",
+        )
+    return _applied(name, x, other)
+
+
+def _shape_of(x: Operand) -> tuple[Dim, ...]:
+    """The dims of an operand.
+
+    Raises:
+        UnityError: Its rank is not known.
+    """
+    shape = x.type.shape
+    if not isinstance(shape, tuple):
+        raise UnityError(f"the shape of {x!r} is not known", hint="match_cast says what it is")
+    return shape
+
+
+class Value(Operand):
     """A tensor of the graph that a model becomes.
 
     Args:
@@ -78,6 +269,10 @@ class Value:
             raise UnityError(f"{self.var.name} is no tensor, it is {self.var.type}")
         return self.var.type
 
+    def expr(self) -> Expr:
+        """Its variable."""
+        return self.var
+
     @property
     def shape(self) -> tuple[Dim, ...]:
         """Its dims; unknown ones are symbols.
@@ -85,10 +280,7 @@ class Value:
         Raises:
             UnityError: Its rank is not known.
         """
-        shape = self.type.shape
-        if not isinstance(shape, tuple):
-            raise UnityError(f"the shape of {self.var.name} is not known: {self.var.type}")
-        return shape
+        return _shape_of(self)
 
     @property
     def ndim(self) -> int:
@@ -99,69 +291,6 @@ class Value:
     def dtype(self) -> DType | None:
         """Its elements' type."""
         return self.type.dtype
-
-    def reshape(self, *shape: int | SymDim) -> Value:
-        """With other dims; one may be -1."""
-        return ops.reshape(self, shape)
-
-    def permute(self, *axes: int) -> Value:
-        """With its axes in another order."""
-        return ops.permute_dims(self, axes)
-
-    def astype(self, dtype: str) -> Value:
-        """With elements of another type."""
-        return ops.astype(self, dtype)
-
-    def __add__(self, other: Operand) -> Value:
-        return ops.add(self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return ops.add(other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return ops.subtract(self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return ops.subtract(other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return ops.multiply(self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return ops.multiply(other, self)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return ops.divide(self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return ops.divide(other, self)
-
-    def __matmul__(self, other: Value | Parameter) -> Value:
-        return ops.matmul(self, other)
-
-    def __neg__(self) -> Value:
-        return ops.negative(self)
-
-    def __bool__(self) -> bool:
-        raise UnityError(
-            f"{self.var.name} is a tensor of a graph: it is not true or false while that is built",
-            hint="compare sizes, or choose by ops.where",
-        )
-
-    def __getitem__(self, at: Index | tuple[Index, ...]) -> Value:
-        """A part of it: integers, slices forward, ``...`` and None, as numpy has them."""
-        return part_of(self.shape, at).of(self, _applied)
-
-    def __iter__(self) -> Iterator[Value]:
-        """Its parts along the first axis.
-
-        Raises:
-            UnityError: How many there are is not known.
-        """
-        count = self.shape[0] if self.shape else 0
-        if not self.shape or not isinstance(count, int):
-            raise UnityError(f"{self!r} has no known number of parts", hint="index it")
-        return (self[k] for k in range(count))
 
     def __repr__(self) -> str:
         return f"Value({self.var.name}: {self.var.type})"
@@ -198,8 +327,8 @@ class Operators:
             UnityError: There is no such operator, or the arguments don't fit.
         """
         state = exporting()
-        given = [_operand(state, a) for a in args]
-        named = {k: _operand(state, v) for k, v in attrs.items()}
+        given = [_argument(a) for a in args]
+        named = {k: _argument(v) for k, v in attrs.items()}
         call = call_op(self._prefix, *given, span=None, signatures=None, **named)
         made = values_of(state.builder, state.builder.emit(call))
         return cast("Value", made)
@@ -223,10 +352,8 @@ def expr_of(value: object) -> Expr:
         UnityError: It is no value, nor a tuple or list of values.
     """
     match value:
-        case Value():
-            return value.var
-        case Parameter():
-            return exporting().of(value)
+        case Operand():
+            return value.expr()
         case tuple() | list():
             return Tuple(tuple(expr_of(v) for v in value))
         case _:
@@ -236,15 +363,13 @@ def expr_of(value: object) -> Expr:
             )
 
 
-def _operand(state: Exporting, value: object) -> object:
+def _argument(value: object) -> object:
     """An argument of an operator, as the builder takes it."""
     match value:
-        case Value():
-            return value.var
-        case Parameter():
-            return state.of(value)
-        case tuple() | list() if any(isinstance(v, Value | Parameter) for v in value):
-            return tuple(_operand(state, v) for v in value)
+        case Operand():
+            return value.expr()
+        case tuple() | list() if any(isinstance(v, Operand) for v in value):
+            return tuple(map(_argument, value))
         case np.ndarray():
             return Constant(value)
         case _:

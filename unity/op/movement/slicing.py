@@ -375,13 +375,14 @@ class Part:
         return op("expand_dims", x, self.new) if self.new else x
 
 
-def part_of(shape: Sequence[Dim], index: object) -> Part:
+def part_of(shape: Sequence[Dim], index: object, take: str = "R.take") -> Part:
     """What an index of a tensor means.
 
     Args:
         shape: The tensor's.
         index: Integers, slices forward, ``...`` and None, or a tuple of them. Negative integers
             count from the end, as numpy's do; sizes never do.
+        take: What the operator is called that takes rows by a tensor, for messages.
 
     Raises:
         UnityError: It is something else, or has more axes than the tensor.
@@ -399,11 +400,11 @@ def part_of(shape: Sequence[Dim], index: object) -> Part:
             continue
         size = shape[axis]
         if isinstance(i, slice):
-            begin, end, step = _range(i, size)
+            begin, end, step = _range(i, size, take)
             if (begin, end, step) != (0, size, 1):
                 _cut(found, axis, begin, end, step)
         else:
-            begin = _place(i, size)
+            begin = _place(i, size, take)
             if not (always_ge(begin, 0) and always_ge(size, as_dim(begin + 1))):
                 raise UnityError(
                     f"index {i} of axis {axis}, which has {size}: it is not known to be there",
@@ -437,20 +438,22 @@ def _cut(part: Part, axis: int, begin: Dim, end: Dim, step: int) -> None:
     part.steps.append(step)
 
 
-def _range(i: slice, size: Dim) -> tuple[Dim, Dim, int]:
+def _range(i: slice, size: Dim, take: str) -> tuple[Dim, Dim, int]:
     step: object = 1 if i.step is None else i.step
     if not isinstance(step, int) or step < 1:
         raise UnityError(f"a slice with a step of {step!r}", hint="a positive integer")
-    begin = 0 if i.start is None else _place(i.start, size)
-    return begin, size if i.stop is None else _place(i.stop, size), step
+    begin = 0 if i.start is None else _place(i.start, size, take)
+    return begin, size if i.stop is None else _place(i.stop, size, take), step
 
 
-def _place(value: object, size: Dim) -> Dim:
+def _place(value: object, size: Dim, take: str) -> Dim:
     """A begin or an end; negative numbers count from the end."""
+    if isinstance(value, np.integer):
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | SymDim):
         raise UnityError(
             f"an index holds {value!r}",
-            hint="integers, sizes, slices, ... and None; R.take takes rows by a tensor",
+            hint=f"integers, sizes, slices, ... and None; {take} takes rows by a tensor",
         )
     place = as_dim(value)
     return as_dim(size + place) if isinstance(place, int) and place < 0 else place
