@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import unity
 from unity.errors import UnityError
+from unity.interpreter import interpret
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim, dim_min, equal, evaluate
 from unity.ir.dtype import FLOAT16, FLOAT32, INT64, DType
@@ -12,6 +15,7 @@ from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.op.infer import infer_call
 from unity.op.registry import attr_value
 from unity.op.table import OPS
+from unity.script import parse
 
 N, M = dim("n"), dim("m")
 EVEN = dim("e", multiple_of=2)
@@ -164,3 +168,16 @@ def test_wrong_calls(
 def test_a_length_that_may_be_negative_is_cut_at_zero() -> None:
     (length,) = shape(infer("strided_slice", t(N), axes=(0,), begin=(2,), end=(None,)))
     assert [evaluate(length, {N: n}) for n in (0, 1, 2, 5)] == [0, 0, 0, 3]
+
+
+def test_sizes_from_data_that_a_tensor_does_not_fit_are_told() -> None:
+    module = parse(
+        "@script.function\ndef main(x: f32[Tensor, 6], s: i64[Tensor, 2]):\n"
+        "    return R.reshape(x, R.tensor_to_shape(s))\n"
+    )
+    x, sizes = np.arange(6, dtype=np.float32), np.array([2, 2])
+    exe = unity.compile(module)
+    assert exe(x, np.array([3, 2])).shape == (3, 2)
+    for run in (lambda: exe(x, sizes), lambda: interpret(module, "main", (x, sizes))):
+        with pytest.raises(UnityError, match=r"6 elements of shape \(6,\) don't fit \(2, 2\)"):
+            run()

@@ -174,7 +174,12 @@ class VM:
                 regs[dst] = _view(_array(regs[arena]), start, sizes, name, frame)
             case p.Reshape(dst, src, shape):
                 sizes = _extents(shape, slots, frame.code.labels[pc])
-                regs[dst] = _array(regs[src]).reshape(sizes)
+                held = _array(regs[src])
+                if math.prod(sizes) != held.size:
+                    label = frame.code.labels[pc]
+                    was = f"{held.size} elements of shape {held.shape}"
+                    raise UnityError(f"{label}: {was} don't fit {tuple(sizes)}")
+                regs[dst] = held.reshape(sizes)
             case p.Element(dst, src, index):
                 regs[dst] = _array(regs[src])[evaluate(index, slots), ...]
             case p.Fill(dst, src):

@@ -5,11 +5,13 @@ Memory planning gives these no kernel. Where one is fused, its compute is index 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from unity import te
+from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, as_dim, dim_text, divisor, equal, factors_of, floordiv, product
@@ -168,7 +170,10 @@ def _reshape_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, wanted = args
     assert isinstance(x, np.ndarray)
     assert isinstance(wanted, tuple)
-    return x.reshape([int(n) for n in wanted if isinstance(n, int)])
+    sizes = tuple(n for n in wanted if isinstance(n, int))
+    if math.prod(sizes) != x.size:
+        raise UnityError(f"reshape: {x.size} elements of shape {x.shape} don't fit {sizes}")
+    return x.reshape(sizes)
 
 
 def _flatten_infer(call: OpCall) -> Type:
