@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import unity
 from unity import script
 from unity.errors import UnityError
 from unity.interpreter import interpret
@@ -73,3 +74,34 @@ def main(x: f32[Tensor, n, 5, 4], y: f32[Tensor, ...]):
     with pytest.raises(UnityError, match=message) as caught:
         parse(text)
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("shape", ["n", "n, m"])
+@pytest.mark.parametrize("bounds", [(-3, None), (None, -3), (-3, -1), (-4, 1), (-3, 1), (1, -1)])
+def test_slices_from_the_end_of_what_may_be_shorter(
+    shape: str, bounds: tuple[int | None, int | None]
+) -> None:
+    """As Python's, whatever the size turns out to be: nothing is counted from the end twice."""
+    begin, end = bounds
+    sizes = "".join(f'{s} = dim("{s}")\n' for s in shape.split(", "))
+    cut = f"{'' if begin is None else begin}:{'' if end is None else end}"
+    head = f"{sizes}@script.function\ndef main(x: f32[Tensor, {shape}]):\n"
+    module = parse(f"{head}    return x[{cut}]\n")
+    exe = unity.compile(module)
+    for size in range(6):
+        x = np.arange(size * 3, dtype=np.float32).reshape(size, 3)
+        x = x if "m" in shape else np.ascontiguousarray(x[:, 0])
+        np.testing.assert_array_equal(exe(x), x[begin:end])
+        np.testing.assert_array_equal(np.asarray(interpret(module, "main", (x,))), x[begin:end])
+
+
+def test_a_part_that_is_empty_or_of_two_rows() -> None:
+    """Wherever it has rows it has two: what is told of them inside a loop doesn't hold outside."""
+    module = parse(
+        'n = dim("n")\nm = dim("m")\n@script.function\ndef main(x: f32[Tensor, n, m]):\n'
+        "    return R.strided_slice(x, axes=(0,), begin=(n - 3,), end=(n - 1,))\n"
+    )
+    exe = unity.compile(module)
+    for size in range(6):
+        x = np.arange(size * 3, dtype=np.float32).reshape(size, 3)
+        np.testing.assert_array_equal(exe(x), x[size - 3 : size - 1])

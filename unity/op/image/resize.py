@@ -13,15 +13,17 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
+from unity.ir.dims import always_ge
 from unity.ir.dtype import FLOAT32, INT64, Array
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import Real, real
-from unity.op.argument import ranked, shape
+from unity.op.argument import ranked, shape, type_text
 from unity.op.attribute import DTYPE, INT, NUMBER, NUMBERS, TEXT
 from unity.op.reduction.reduce import known
 from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from unity.op.sampling import Sampler, sample
+from unity.op.window import dims_of
 
 METHODS = ("nearest_neighbor", "linear", "cubic")
 MODES = (
@@ -103,6 +105,8 @@ def infer_resize(call: OpCall, rank: int) -> Type:
         return TensorType(rank + 2, kind)
     dims = list(x.shape)
     for at, extent in zip(_spatial(call.attrs, rank), size, strict=True):
+        if dims[at] == 0 and extent != 0:
+            raise call.error(f"nothing can be resized in {type_text(x)}")
         dims[at] = extent
     return TensorType(tuple(dims), kind)
 
@@ -194,7 +198,7 @@ def compute_resize(args: Sequence[ComputeArg], attrs: Attrs, result: Type, rank:
     assert isinstance(x, te.Tensor)
     dims, out = known(result)
     axes, roi = _spatial(attrs, rank), _roi(attrs, rank)
-    sized = te.placeholder(dims, out).shape
+    sized, sizes = te.placeholder(dims, out).shape, dims_of(x)
     crops = attrs["coordinate_transformation_mode"] == "tf_crop_and_resize"
 
     def element(*i: PrimExpr) -> PrimExpr:
@@ -213,6 +217,9 @@ def compute_resize(args: Sequence[ComputeArg], attrs: Attrs, result: Type, rank:
             part = value if attrs["method"] == "nearest_neighbor" else value * weight
             total = part if total is None else total + part
         assert total is not None
+        maybe = [x.shape[d] for d in axes if not always_ge(sizes[d], 1)]
+        if maybe:  # nothing is read of an image that turns out to have no pixels
+            total = te.select(te.all_true(*(n > 0 for n in maybe)), total, _f32(0))
         if crops:
             inside = te.all_true(
                 *(at >= _f32(0) for at in found),

@@ -442,8 +442,19 @@ def _range(i: slice, size: Dim, take: str) -> tuple[Dim, Dim, int]:
     step: object = 1 if i.step is None else i.step
     if not isinstance(step, int) or step < 1:
         raise UnityError(f"a slice with a step of {step!r}", hint="a positive integer")
-    begin = 0 if i.start is None else _place(i.start, size, take)
-    return begin, size if i.stop is None else _place(i.stop, size, take), step
+    begin = 0 if i.start is None else _bound(i.start, size, take)
+    return begin, size if i.stop is None else _bound(i.stop, size, take), step
+
+
+def _bound(value: object, size: Dim, take: str) -> Dim:
+    """A begin or an end of a slice: one before the first stays negative, for the operator to cut.
+
+    ``n - 3`` would count from the end once more where n is 2.
+    """
+    place = _place(value, size, take)
+    if isinstance(value, int | np.integer) and value < 0 and not always_ge(place, 0):
+        return int(value)
+    return place
 
 
 def _place(value: object, size: Dim, take: str) -> Dim:

@@ -19,6 +19,7 @@ from unity.ir.visit import (
     variables,
 )
 
+from ....blocks.extents import product
 from ....blocks.legality import breach, commutes, keeps_order, late_init
 from ....blocks.site import Site
 from ....blocks.tree import (
@@ -116,10 +117,16 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         extent = m.compact_extent(s)
         assert extent is not None
         var, place = PrimVar(f"ax{k}"), PrimVar(f"v{k}")
-        for point in [v for v in once if v in variables(e)]:
-            if extent == imm(1):
-                values[point] = place
-            extent = outside.simplify(Binary("mul", once.pop(point), extent))
+        points = [v for v in once if v in variables(e)]
+        if points and extent == imm(1):
+            values[points[0]] = place
+        factors = [once.pop(v) for v in points]
+        box = product([a.domain.extent for a in block.axes if a.var in variables(e)])
+        if variables(e) and m.known.equal(box, extent):  # as it is where axes are empty, too
+            extent = outside.simplify(box)
+        else:
+            factors += [_some(n) for n in _numbers(block, e, m.known, outside)]
+            extent = outside.simplify(product([*factors, extent]))
         made.append(For(var, imm(0), extent, NOTHING))
         axes.append(BlockAxis(place, _kind(where, block, e), Range(imm(0), extent), var))
     back = inverse(m, [a.var for a in axes])
@@ -178,6 +185,18 @@ def _at_axes(
         return replace(x, indices=named(x.indices)) if isinstance(x, Store) else None
 
     return rewrite_stmt(s, on_stmt, load_fn=on_load) if made else s
+
+
+def _numbers(block: Block, e: PrimExpr, inside: Analyzer, outside: Analyzer) -> list[PrimExpr]:
+    """Extents of an output's axes that are numbers in the block and may be none outside."""
+    found = [a.domain.extent for a in block.axes if a.var in variables(e)]
+    sure = [(inside.bounds(n), outside.bounds(n)) for n in found]
+    return [n for n, (a, b) in zip(found, sure, strict=True) if a[0] == a[1] != b[0] and a[0] != 1]
+
+
+def _some(extent: PrimExpr) -> PrimExpr:
+    """1 where an extent is not empty, else 0."""
+    return Binary("min", imm(1), Binary("max", imm(0), extent))
 
 
 def _kind(where: str, block: Block, e: PrimExpr) -> AxisKind:
