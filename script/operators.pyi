@@ -1210,7 +1210,7 @@ class image:
         are ONNX's: half_pixel, align_corners, asymmetric, pytorch_half_pixel, tf_half_pixel_for_nn, tf_crop_and_resize; round, round_prefer_floor, round_prefer_ceil, floor, ceil, or "" for round with
         align_corners and floor without. `roi`, begins then ends as parts of the extents, is what
         tf_crop_and_resize takes, `extrapolation_value` stands outside of it. `out_dtype` is x's by
-        default; sums are in float32.
+        default; sums are in float32. An image that turns out to have no pixels gives zeros.
         """
 
     @staticmethod
@@ -1233,7 +1233,7 @@ class image:
         are ONNX's: half_pixel, align_corners, asymmetric, pytorch_half_pixel, tf_half_pixel_for_nn, tf_crop_and_resize; round, round_prefer_floor, round_prefer_ceil, floor, ceil, or "" for round with
         align_corners and floor without. `roi`, begins then ends as parts of the extents, is what
         tf_crop_and_resize takes, `extrapolation_value` stands outside of it. `out_dtype` is x's by
-        default; sums are in float32.
+        default; sums are in float32. An image that turns out to have no pixels gives zeros.
         """
 
 class memory:

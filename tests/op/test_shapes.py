@@ -181,3 +181,21 @@ def test_sizes_from_data_that_a_tensor_does_not_fit_are_told() -> None:
     for run in (lambda: exe(x, sizes), lambda: interpret(module, "main", (x, sizes))):
         with pytest.raises(UnityError, match=r"6 elements of shape \(6,\) don't fit \(2, 2\)"):
             run()
+
+
+@pytest.mark.parametrize("method", ["nearest_neighbor", "linear", "cubic"])
+def test_an_image_without_pixels_is_not_read(method: str) -> None:
+    """Zeros where only running tells, an error where the type does."""
+    text = (
+        "@script.function\ndef main(x: f32[Tensor, 1, 2, {}, w]):\n"
+        f'    return R.image.resize2d(x, (2, 3), method="{method}")\n'
+    )
+    sizes = 'h = dim("h")\nw = dim("w")\n'
+    module = parse(sizes + text.format("h"))
+    exe = unity.compile(module)
+    for shape in ((1, 2, 0, 7), (1, 2, 5, 0), (1, 2, 0, 0)):
+        x = np.empty(shape, np.float32)
+        for got in (exe(x), interpret(module, "main", (x,))):
+            np.testing.assert_array_equal(np.asarray(got), np.zeros((1, 2, 2, 3), np.float32))
+    with pytest.raises(UnityError, match="nothing can be resized in"):
+        parse(sizes + text.format("0"))

@@ -263,6 +263,8 @@ def _coordinates(
 def _matrix(attrs: Attrs, at: Array, source: int) -> Real:
     """Of each output the weights of all inputs along an axis."""
     made = np.zeros((len(at), source))
+    if source == 0:
+        return made
     where = at.astype(np.float64)
     if attrs["method"] == "nearest_neighbor":
         rule = {
@@ -365,7 +367,7 @@ def _row(rank: int) -> OpDef:
         are ONNX's: {", ".join(MODES)}; {", ".join(ROUNDINGS[1:])}, or "" for round with
         align_corners and floor without. `roi`, begins then ends as parts of the extents, is what
         tf_crop_and_resize takes, `extrapolation_value` stands outside of it. `out_dtype` is x's by
-        default; sums are in float32.
+        default; sums are in float32. An image that turns out to have no pixels gives zeros.
         """,
         compute=lambda args, attrs, result: compute_resize(args, attrs, result, rank),
         pattern="injective",
