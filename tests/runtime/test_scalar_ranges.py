@@ -10,6 +10,7 @@ import pytest
 import unity
 from unity import script
 from unity.interpreter import interpret
+from unity.ir.dtype import dtype
 from unity.script import R, Tensor, dim, f32, parse
 
 n = dim("n")
@@ -47,8 +48,9 @@ def main(x: f32[Tensor, n], t: R.Tuple(R.Prim("{name}"))):
         a, b = exe(X, (value,)), interpret(module, "main", [X, (value,)])
         assert isinstance(a, tuple)
         assert isinstance(b, tuple)
-        np.testing.assert_array_equal(a[1], value)
-        np.testing.assert_array_equal(np.asarray(b[1]), value)
+        want = np.asarray(value, dtype(name).numpy)
+        np.testing.assert_array_equal(a[1], want)
+        np.testing.assert_array_equal(np.asarray(b[1], want.dtype), want)
     for value, said in REFUSED[name]:
         pattern = rf"'t'\)?\[0\]: expected a number of dtype {name}.*{re.escape(said)}"
         with pytest.raises(unity.UnityError, match=pattern):
