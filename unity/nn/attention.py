@@ -8,7 +8,7 @@ from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.dims import Dim
 
-from .layers import Linear
+from .layers import Linear, require_positive
 from .module import Module
 from .value import Value, ops
 
@@ -65,6 +65,7 @@ class Attention(Module):
         causal: bool = True,
     ) -> None:
         shared = heads if kv_heads is None else kv_heads
+        require_positive("Attention", features=features, heads=heads, kv_heads=shared)
         if heads % shared:
             raise UnityError(f"{heads} heads can't share {shared}", hint="kv_heads divides heads")
         if size is None and features % heads:

@@ -12,6 +12,19 @@ from .module import Module, Parameter
 from .value import Value, ops
 
 Sizes: TypeAlias = "int | Sequence[int]"
+
+
+def require_positive(layer: str, **sizes: int) -> None:
+    """Refuse sizes below 1.
+
+    Raises:
+        UnityError: One is.
+    """
+    for name, size in sizes.items():
+        if size < 1:
+            raise UnityError(f"{layer}: {name} must be at least 1, got {size}")
+
+
 _CONVOLUTIONS = {1: ops.nn.conv1d, 2: ops.nn.conv2d, 3: ops.nn.conv3d}
 
 
@@ -29,6 +42,7 @@ class Linear(Module):
     def __init__(
         self, inputs: int, outputs: int, bias: bool = True, dtype: str = "float32"
     ) -> None:
+        require_positive("Linear", inputs=inputs, outputs=outputs)
         self.weight = Parameter((outputs, inputs), dtype)
         self.bias = Parameter((outputs,), dtype) if bias else None
 
@@ -68,6 +82,7 @@ class Conv(Module):
     ) -> None:
         if not 1 <= len(kernel) <= 3:
             raise UnityError(f"kernel={kernel!r}", hint="one to three numbers, one for each axis")
+        require_positive("Conv", inputs=inputs, outputs=outputs, groups=groups, kernel=min(kernel))
         if inputs % groups or outputs % groups:
             raise UnityError(f"{inputs} and {outputs} channels are not in {groups} groups")
         self.weight = Parameter((outputs, inputs // groups, *kernel), dtype)
@@ -95,6 +110,7 @@ class BatchNorm(Module):
     """
 
     def __init__(self, channels: int, epsilon: float = 1e-5) -> None:
+        require_positive("BatchNorm", channels=channels)
         self.weight = Parameter((channels,))
         self.bias = Parameter((channels,))
         self.running_mean = Parameter((channels,))
@@ -117,6 +133,7 @@ class LayerNorm(Module):
     """
 
     def __init__(self, features: int, epsilon: float = 1e-5) -> None:
+        require_positive("LayerNorm", features=features)
         self.weight = Parameter((features,))
         self.bias = Parameter((features,))
         self._epsilon = epsilon
@@ -136,6 +153,7 @@ class RMSNorm(Module):
     """
 
     def __init__(self, features: int, epsilon: float = 1e-5) -> None:
+        require_positive("RMSNorm", features=features)
         self.weight = Parameter((features,))
         self._epsilon = epsilon
 
@@ -155,6 +173,9 @@ class GroupNorm(Module):
     """
 
     def __init__(self, groups: int, channels: int, epsilon: float = 1e-5) -> None:
+        require_positive("GroupNorm", groups=groups, channels=channels)
+        if channels % groups:
+            raise UnityError(f"{channels} channels are not in {groups} groups")
         self.weight = Parameter((channels,))
         self.bias = Parameter((channels,))
         self._groups, self._epsilon = groups, epsilon
@@ -176,6 +197,7 @@ class Embedding(Module):
     """
 
     def __init__(self, count: int, features: int, dtype: str = "float32") -> None:
+        require_positive("Embedding", count=count, features=features)
         self.weight = Parameter((count, features), dtype)
 
     def forward(self, numbers: Value) -> Value:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import cast
 
 import numpy as np
 
-from unity.arguments import public
+from unity.arguments import Named, Signature, public, shown
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr
 from unity.ir.module import IRModule
+from unity.ir.types import Type
 from unity.op.builder import GraphBuilder, identifier
 from unity.script.graph_names import as_type
 
-from .parameter import Parameter
+from .bind import recorded
+from .parameter import Parameter, numbers_for
 from .value import CURRENT, Exporting, Value, expr_of
 
 __all__ = ["Module", "Parameter", "Sequential"]
@@ -39,11 +43,20 @@ class Module:
         return cast("Value", self.forward(*args, **named))
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
-        """The parameters by dotted names, in the order in which they were set; each once."""
-        seen: set[int] = set()
+        """The parameters by dotted names, in the order in which they were set; each once.
+
+        Raises:
+            UnityError: Two have the same name.
+        """
+        seen: dict[int, str] = {}
         for name, found in _walk(self, prefix):
             if id(found) not in seen:
-                seen.add(id(found))
+                if name in seen.values():
+                    raise UnityError(
+                        f"two parameters of {type(self).__name__} are called {name!r}",
+                        hint="rename an attribute, or a key of a dict",
+                    )
+                seen[id(found)] = name
                 yield name, found
 
     def state(self) -> dict[str, Array]:
@@ -51,15 +64,17 @@ class Module:
         return {n: p.data for n, p in self.named_parameters() if p.data is not None}
 
     @public
-    def load(self, state: Mapping[str, Array], strict: bool = True) -> None:
+    def load(self, state: Mapping[str, object], strict: bool = True) -> None:
         """Give parameters their numbers.
 
         Args:
-            state: By name, as a ``state_dict`` of torch has them (as numpy arrays).
+            state: By name, as a ``state_dict`` of torch has them: arrays of numpy, of torch, or
+                what has DLPack or ``__array__``. They are copied.
             strict: Whether each parameter must be there, and nothing else.
 
         Raises:
-            UnityError: Names are missing or too many, or an array doesn't fit.
+            UnityError: Names are missing or too many, or an array doesn't fit; then nothing is
+                loaded.
         """
         mine = dict(self.named_parameters())
         missing, more = [n for n in mine if n not in state], [n for n in state if n not in mine]
@@ -67,12 +82,9 @@ class Module:
             said = [f"missing: {', '.join(missing)}"] if missing else []
             said += [f"not in the model: {', '.join(more)}"] if more else []
             raise UnityError("; ".join(said), hint="strict=False loads what there is")
-        for name, array in state.items():
-            if name in mine:
-                try:
-                    mine[name].set(array)
-                except UnityError as error:
-                    raise UnityError(f"{name}: {error.message}", hint=error.hint) from None
+        loaded = {n: numbers_for(mine[n].type, a, n) for n, a in state.items() if n in mine}
+        for name, array in loaded.items():
+            mine[name].data = array
 
     @public
     def initialize(self, seed: int = 0, scale: float = 0.02) -> None:
@@ -102,21 +114,27 @@ class Module:
         Args:
             inputs: The types of its inputs by name, in order: ``{"x": f32[Tensor, n, 8]}``.
             bind: Whether parameters are constants; else they are inputs behind the others, named
-                by their dotted names with ``_`` for ``.``, see `unity.nn.bind`.
+                like them as far as identifiers can be. The function's attribute ``parameters``
+                holds pairs (input, parameter): `unity.nn.bind` takes the parameters' own names.
             method: Which method is run.
             name: What its function is called.
 
         Raises:
-            UnityError: A parameter that is to be bound has no numbers, an operator refuses its
-                operands, or the method returns something else than values.
+            UnityError: There is no such method or it takes other inputs, a parameter that is to be
+                bound has no numbers, an operator refuses its operands, or the method returns
+                something else than values.
         """
+        run = self._method(method)
+        _require_inputs(run, f"{type(self).__name__}.{method}", inputs)
         builder = GraphBuilder()
-        given = {n: Value(builder.param(n, as_type(t))) for n, t in inputs.items()}
+        given = {n: Value(builder.param(n, _type_of(n, t))) for n, t in inputs.items()}
         names = {id(p): n for n, p in self.named_parameters()}
         made: dict[int, Expr] = {}
+        inputs_of: dict[str, str] = {}
         if not bind:
             for n, p in self.named_parameters():
-                made[id(p)] = builder.param(identifier(n), p.type)
+                var = builder.param(identifier(n), p.type)
+                made[id(p)], inputs_of[var.name] = var, n
 
         def of(parameter: Parameter) -> Expr:
             if id(parameter) not in made:
@@ -131,10 +149,55 @@ class Module:
 
         token = CURRENT.set(Exporting(builder, of))
         try:
-            result = expr_of(getattr(self, method)(**given))
+            result = expr_of(run(**given))
         finally:
             CURRENT.reset(token)
-        return IRModule({name: builder.finish(result)})
+        return IRModule({name: builder.finish(result, attrs=recorded(inputs_of))})
+
+    def _method(self, name: str) -> Callable[..., object]:
+        """A method by name.
+
+        Raises:
+            UnityError: There is none.
+        """
+        found = cast("object", getattr(self, name, None))
+        if callable(found):
+            return found
+        known = [n for n in dir(type(self)) if n == "forward" or n not in dir(Module)]
+        methods = [n for n in known if n[0] != "_" and callable(getattr(type(self), n))]
+        near = get_close_matches(name, methods, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(methods)}"
+        raise UnityError(f"{type(self).__name__} has no method {name!r}", hint=hint)
+
+
+def _require_inputs(run: Callable[..., object], name: str, inputs: Mapping[str, object]) -> None:
+    """Refuse inputs that a method does not take, or that lack one of its.
+
+    Raises:
+        UnityError: They do.
+    """
+    params = inspect.signature(run).parameters.values()
+    if first := [p.name for p in params if p.kind is p.POSITIONAL_ONLY]:
+        raise UnityError(
+            f"{name} takes {first[0]!r} by position only",
+            hint="inputs have names: leave / out",
+        )
+    own = Signature.of(run, name)
+    takes_more = any(p.kind is p.VAR_KEYWORD for p in params)
+    known = {p.name for p in own.params}
+    own.bind((), [Named(n, None) for n in inputs if n in known or not takes_more])
+
+
+def _type_of(name: str, given: object) -> Type:
+    """The type of an input.
+
+    Raises:
+        UnityError: It is none.
+    """
+    try:
+        return as_type(given)
+    except UnityError as error:
+        raise UnityError(f"input {name!r}: {error.message}", hint=error.hint) from None
 
 
 class Sequential(Module):
@@ -142,9 +205,18 @@ class Sequential(Module):
 
     Args:
         *parts: Them; functions of one value are taken as well.
+
+    Raises:
+        UnityError: One is neither.
     """
 
     def __init__(self, *parts: Callable[[Value], Value]) -> None:
+        for k, part in enumerate(parts):
+            if not callable(part):
+                raise UnityError(
+                    f"Sequential, part {k}: expected a module or a function, got {shown(part)}",
+                    hint="each part by itself: Sequential(*parts)",
+                )
         self.parts = list(parts)
 
     def forward(self, x: Value) -> Value:
@@ -160,7 +232,9 @@ def _walk(of: object, prefix: str) -> Iterator[tuple[str, Parameter]]:
         case Parameter():
             yield prefix, of
         case Sequential():
+            others = {k: v for k, v in vars(of).items() if k != "parts"}
             yield from _walk(of.parts, prefix)
+            yield from _walk(others, prefix)
         case Module():
             yield from _walk(vars(of), prefix)
         case Mapping():
