@@ -5,7 +5,6 @@ Memory planning gives these no kernel. Where one is fused, its compute is index 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -171,9 +170,12 @@ def _reshape_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     assert isinstance(x, np.ndarray)
     assert isinstance(wanted, tuple)
     sizes = tuple(n for n in wanted if isinstance(n, int))
-    if math.prod(sizes) != x.size:
-        raise UnityError(f"reshape: {x.size} elements of shape {x.shape} don't fit {sizes}")
-    return x.reshape(sizes)
+    try:
+        return x.reshape(sizes)  # one may be -1
+    except ValueError:
+        raise UnityError(
+            f"reshape: {x.size} elements of shape {x.shape} don't fit {sizes}"
+        ) from None
 
 
 def _flatten_infer(call: OpCall) -> Type:
