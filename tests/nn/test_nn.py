@@ -204,6 +204,8 @@ ALIKE: list[Callable[[Any], Any]] = [
         lambda x: 2 / x,
     ),
     lambda x: np.arange(6, dtype=np.float32).reshape(2, 3) @ x,
+    *(lambda x: (x > 0) & (x < 1), lambda x: (x > 0) | (x < -1), lambda x: (x > 0) ^ (x < 1)),
+    *(lambda x: ~(x > 0), lambda x: +x, lambda x: (x > 0) & True),
     lambda x: np.ones(4, np.float32) * x,
     lambda x: np.ones(4, np.float32) == x,
     lambda x: np.float32(3) - x,
@@ -222,6 +224,15 @@ def test_operators_of_values_and_parameters_are_numpys(which: int) -> None:
         for found in both(module, x):
             assert np.asarray(found).dtype == expected.dtype
             np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+
+
+def test_bits_of_integers_are_calculated_with() -> None:
+    def function(v: Any) -> Any:
+        return (v.astype("int32") & 6) | ~v.astype("int32") ^ 1
+
+    x = np.asarray([0, 3, 7, 12], np.float32)
+    found, _ = both(Applied(function, x).export({"x": f32[Tensor, 4]}), x)
+    np.testing.assert_array_equal(np.asarray(found), function(x))
 
 
 def test_comparisons_choose_elements() -> None:
@@ -254,6 +265,7 @@ def test_values_are_found_by_identity() -> None:
         (lambda x: x[x], r"an index holds .*\n.*ops.take takes rows"),
         (lambda x: x.__setitem__(0, 1.0), r"no part of it can be assigned\n.*slice_scatter"),
         (lambda x: np.mean(x), r"it has no numbers .*\n.*ops.mean, not np.mean"),
+        (lambda x: x & 1, "bitwise_and: operands must be of int dtype, got float32"),
         (lambda x: np.fmod(x, x), "np.fmod does not calculate with"),
         (lambda x: np.concatenate([x, x]), r"it has no numbers .*\n.*ops.mean"),
         (lambda x: np.ones(3) * x, "operands must have one dtype, got float64, float32"),
