@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ from unity.op.table import OPS
 from unity.script import R, T
 from unity.script.marker import Marker
 from unity.transform import Pass, pipeline
+from unity.transform.relax_names import RELAX
 from unity.transform.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
@@ -103,6 +105,9 @@ def passes() -> str:
         "## Others", "",
         "What options of `unity.compile` add, and what pipelines of your own may.", "",
         *_table(("pass", "does"), _other_passes()), "",
+        "## Relax's names", "",
+        "What passes of `tvm.relax.transform` are called here, or what does the same.", "",
+        *_table(("Relax", "here", ""), _relax_passes()), "",
     ])  # fmt: skip
 
 
@@ -111,10 +116,24 @@ def _other_passes() -> list[tuple[str, str]]:
     standard = {type(p) for p in pipeline().passes}
     for found in walk_packages(transform.__path__, f"{transform.__name__}."):
         import_module(found.name)
-    others = [k for k in _below(Pass) if k not in standard and k.__module__.startswith("unity.")]
+    others = [k for k in _below(Pass) if k not in standard and _is_ours(k)]
     return [
         (_code(kind.__name__), _first(inspect.getdoc(kind) or ""))
         for kind in sorted(others, key=lambda k: k.__name__)
+    ]
+
+
+def _is_ours(kind: type[object]) -> bool:
+    """Whether a class is what its module has by its name: one with slots is made of another."""
+    home = kind.__module__
+    return home.startswith("unity.") and getattr(sys.modules[home], kind.__name__, None) is kind
+
+
+def _relax_passes() -> list[tuple[str, str, str]]:
+    """Each pass of Relax with ours."""
+    return [
+        (_code(name), ", ".join(map(_code, here.passes)) or "no pass", here.note)
+        for name, here in RELAX.items()
     ]
 
 

@@ -4,6 +4,9 @@ Passes lie in folders by what they are for; what all of them share (`rewriter`, 
 `names` ...) lies here.
 """
 
+from typing import TYPE_CHECKING
+
+from ..relax_names import finder
 from .fuse.fuse_attention import FuseAttention
 from .fuse.fuse_ops import FuseOps
 from .fuse.fuse_readers import FuseReaders
@@ -27,6 +30,10 @@ from .quantized.join_dequantize import JoinDequantize
 from .quantized.quantize_weights import QuantizeWeights
 from .rewrite.rewrite import Rewrite
 from .rewrite.rewrite_rule import RewriteRule
+from .signature.bind_params import BindParams
+from .signature.lift_transform_params import LiftTransformParams
+from .signature.remove_unused_outputs import RemoveUnusedOutputs
+from .signature.remove_unused_parameters import RemoveUnusedParameters
 from .simplify.convert_frames import ConvertFrames
 from .simplify.convert_transposed import ConvertTransposed
 from .simplify.count_nonzero import CountNonzero
@@ -42,6 +49,7 @@ from .simplify.reciprocals import MultiplyByReciprocals
 from .simplify.simplify import SimplifyOps, SimplifyParts
 
 __all__ = [
+    "BindParams",
     "ConvertFrames",
     "ConvertLayout",
     "ConvertPrecision",
@@ -65,6 +73,7 @@ __all__ = [
     "LegalizeOps",
     "LegalizeRule",
     "LiftTemporaries",
+    "LiftTransformParams",
     "LowerCalls",
     "MarkCopies",
     "MarkInPlace",
@@ -76,6 +85,8 @@ __all__ = [
     "PlanMemory",
     "QuantizeWeights",
     "RealProducts",
+    "RemoveUnusedOutputs",
+    "RemoveUnusedParameters",
     "Rewrite",
     "RewriteRule",
     "SimplifyOps",
@@ -83,3 +94,5 @@ __all__ = [
     "arena_bytes",
     "peak_bytes",
 ]
+if not TYPE_CHECKING:
+    __getattr__ = finder(__name__)

@@ -16,10 +16,9 @@ from unity.ir.graph import Constant, Expr, Function, Var
 from unity.ir.module import IRModule
 from unity.ir.visit_graph import substitute_vars
 from unity.runtime.host_forms.forms import forms_of
+from unity.transform.graph.signature.callers import PARAMETERS
 
 from .parameter import numbers_for
-
-PARAMETERS = "parameters"
 
 
 @public

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -53,14 +53,22 @@ class EliminateDeadCode(Pass):
     def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
         y = R.exp(x)
         return y
+
+    Attributes:
+        entries: The functions that are called from outside, where not all that are not private are;
+            what none of them comes to call is removed.
+
+    Raises:
+        UnityError: The module lacks one of the entries.
     """
 
+    entries: tuple[str, ...] | None = None
     sees: ClassVar[Sight] = "signatures"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Bodies from the end to the start; then functions."""
         module = map_functions(module, lambda f: _function(f, module))
-        dead = set(module) - reachable(module)
+        dead = set(module) - reachable(module, self.entries)
         return module.without(*dead) if dead else module
 
 
@@ -138,9 +146,16 @@ def _is(a: object, b: object) -> bool:
     return a is b
 
 
-def reachable(module: IRModule) -> set[str]:
-    """The functions that users may call, and what they refer to."""
-    todo = [name for name, f in module.items() if not _is_private(f)]
+def reachable(module: IRModule, entries: Sequence[str] | None = None) -> set[str]:
+    """The functions that users may call, all that are not private or these, and what they refer to.
+
+    Raises:
+        MissingDefinitionError: The module lacks one of the entries.
+    """
+    if entries is None:
+        todo = [name for name, f in module.items() if not _is_private(f)]
+    else:
+        todo = [name for name in dict.fromkeys(entries) if module[name]]
     seen = set(todo)
     while todo:
         f = module[todo.pop()]

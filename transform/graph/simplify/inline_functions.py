@@ -128,7 +128,7 @@ class _Inliner(BodyRewriter):
             return value
         args = tuple(a if is_atom(a) else self.emit(a, "argument", value.span) for a in value.args)
         outer = isinstance(value.callee, Var)
-        symbols = _stands_for(callee, args, var.type, outer)
+        symbols = stands_for(callee, args, var.type, outer)
         born = function_symbols(callee) - (symbols or {}).keys()
         if outer:  # sizes that it brings forth itself would be brought forth at each call
             born -= self.scope.union(*(type_symbols(p.type) for p in callee.params))
@@ -165,7 +165,7 @@ class _Inliner(BodyRewriter):
                 return None, ""
 
 
-def _stands_for(
+def stands_for(
     callee: Function, args: Sequence[Expr], wanted: Type, closure: bool
 ) -> dict[Symbol, Dim] | None:
     """What a callee's symbols stand for at a call; None if the call has to check anything.
@@ -192,10 +192,10 @@ def _stands_for(
     own = frozenset(s for t in (*params, callee.result) for s in type_symbols(t))
     if not is_subtype(result, wanted) or not (closure or own <= bound.keys()):
         return None
-    return bound if all(_holds(s, d) for s, d in bound.items()) else None
+    return bound if all(holds(s, d) for s, d in bound.items()) else None
 
 
-def _holds(symbol: Symbol, value: Dim) -> bool:
+def holds(symbol: Symbol, value: Dim) -> bool:
     """Whether a size is known to have what is declared of a symbol."""
     facts, (_, high) = symbol.facts, bounds(value)
     fits = facts.max is None or (high is not None and high <= facts.max)

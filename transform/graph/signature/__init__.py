@@ -1,0 +1,1 @@
+"""Passes that change what graph functions take and give."""
