@@ -148,8 +148,29 @@ else:
     class Buffer:
         """A piece of memory that a prim func reads and writes by index."""
 
+        def __init__(self, *_args: object, **_named: object) -> None:
+            raise _of_tvm(Buffer)
+
     class Tensor:
         """A value of a graph function: a tensor or a tuple of tensors."""
+
+        def __init__(self, *_args: object, **_named: object) -> None:
+            raise _of_tvm(Tensor)
+
+
+def tvms_spelling(kind: type) -> tuple[str, str]:
+    """Why ``R.Tensor((n, 4), "float32")`` is refused, and what to write: message and hint."""
+    theirs = f"R.{kind.__name__}" if kind is Tensor else f"T.{kind.__name__}"
+    return (
+        f"{theirs}(...) is TVM's spelling of a type",
+        f"write f32[{kind.__name__}, n, 4]; or read TVM's by "
+        "from unity.script.tvmscript import I, R, T",
+    )
+
+
+def _of_tvm(kind: type) -> UnityError:
+    message, hint = tvms_spelling(kind)
+    return UnityError(message, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from unity.ir.dims import SymDim, as_dim, ceildiv, dim_max, dim_min, floordiv, f
 
 from .. import annotations as words
 from .. import graph_names, prim_names
-from ..annotations import Element, Tensor
+from ..annotations import Buffer, Element, Tensor, tvms_spelling
 from ..annotations import dim as make_dim
 from ..graph_names import as_type
 from ..marker import Marker
@@ -244,6 +244,10 @@ class Evaluator:
         name = ast.unparse(node.func)
         if not callable(function):
             return self.source.error(node.func, f"{name!r} is {shown(function)}, not a function")
+        if function is Buffer:
+            return self.source.error(node, *tvms_spelling(Buffer))
+        if function is Tensor:
+            return self.source.error(node, *tvms_spelling(Tensor))
         return self.source.error(
             node,
             f"{name!r} is a plain Python function: it can't be called in a program",

@@ -48,6 +48,8 @@ from .source import Source
 
 _OF_BOOLS: Mapping[str, str] = {"multiply": "logical_and"}
 """What TVM's operators of numbers mean of bools."""
+_WHOLE_IN_TVM = frozenset({"mean", "variance", "std"})
+"""Operators whose results are floats here, and of integers are not in TVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,19 @@ class GraphEvaluator(Evaluator):
         span = self.source.span(node)
         if self.around.tvmscript and name in _OF_BOOLS and all(map(self._is_bool, args)):
             name = _OF_BOOLS[name]
+        if self.around.tvmscript and name in _WHOLE_IN_TVM:
+            self._check_float(node, name, args[:1])
         return call_op(name, *args, span=span, signatures=self.builder.signatures, **named)
+
+    def _check_float(self, node: ast.expr, name: str, args: Sequence[object]) -> None:
+        for value in args:
+            kind = self.type_of(value) if is_expr(value) else None
+            if isinstance(kind, TensorType) and kind.dtype and not kind.dtype.is_float:
+                raise self.source.error(
+                    node,
+                    f"R.{name} of {kind.dtype} is computed in whole numbers by TVM, not by Unity",
+                    f'R.{name}(R.astype(x, "float32"), ...) is the same in both',
+                )
 
     def _is_bool(self, value: object) -> bool:
         kind = self.type_of(value) if is_expr(value) else None

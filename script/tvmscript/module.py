@@ -22,8 +22,8 @@ from ..parser.scope import captured_by
 from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
 from .graph.devices import INFOS, virtual_devices
+from .options import options_of
 from .rewrite import Rewriter
-from .signatures import MODULE_OPTIONS
 from .syntax import at_place, dotted, path_of
 
 
@@ -156,11 +156,11 @@ def _attributes(
 
 
 def _check_class(source: Source, node: ast.ClassDef) -> None:
-    """Refuse options of ``@I.ir_module`` that mean nothing to us."""
+    """Refuse options of ``@I.ir_module`` that it does not take."""
     for decorator in node.decorator_list:
-        for option in decorator.keywords if isinstance(decorator, ast.Call) else ():
-            if option.arg not in MODULE_OPTIONS:
-                raise source.error(option, f"I.ir_module has no parameter {option.arg!r}")
+        called = path_of(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if called.rpartition(".")[2] == "ir_module":
+            options_of(source, decorator, "I.ir_module")
 
 
 def _check(source: Source, node: ast.stmt) -> None:

@@ -153,6 +153,19 @@ def _leading_zeros(source: Source, node: ast.Call) -> ast.expr:
     return written('T.cast(T.clz(x), "int32")', node, x=given["x"])
 
 
+def _hypotenuse(source: Source, node: ast.Call) -> ast.expr:
+    """The greater one taken out of the root, whose squares could be infinite otherwise."""
+    given = _given(source, node, "T.hypot(x1, x2)")
+    a, b = (written("T.abs(x)", node, x=given[name]) for name in ("x1", "x2"))
+    most = written("T.Select(a < b, b, a)", node, a=a, b=b)
+    ratio = written("T.Select(a < b, a, b) / m", node, a=a, b=b, m=most)
+    root = written("m * T.sqrt(r * r + 1.0)", node, m=most, r=ratio)
+    return written(
+        "T.Select(T.isinf(a), a, T.Select(T.isinf(b), b, T.Select(m == 0.0, b, root)))",
+        node, a=a, b=b, m=most, root=root,
+    )  # fmt: skip
+
+
 def _fixed_point(source: Source, node: ast.Call) -> ast.expr:
     """``round(x * y * 2 ** (s - q))`` of int32, half up, the product being exact."""
     given = _given(source, node, "T.q_multiply_shift(x, y, q, s, dtype=None)")
@@ -213,6 +226,7 @@ _RULES: Mapping[str, Callable[[Source, ast.Call], ast.expr]] = {
     "T.Call": _operation,
     "T.undef": _undefined,
     "T.clz": _leading_zeros,
+    "T.hypot": _hypotenuse,
     "T.q_multiply_shift": _fixed_point,
     "T.get_active_lane_mask": _lane_mask,
     "T.meta_var": _meta,

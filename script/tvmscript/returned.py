@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from unity.arguments import Named, Signature
+
 from ..parser.source import Source
-from .syntax import at_place, dotted, path_of
+from .syntax import at_place, constant, dotted, path_of
 
 _MAKE_BUFFERS = frozenset(
     f"T.{name}"
@@ -32,6 +34,7 @@ def result_as_parameter(source: Source, node: ast.FunctionDef, dtypes: Mapping[s
     Raises:
         UnityError: A value is returned from within a loop, or its dtype is said nowhere.
     """
+    said = _in_one_form(source, node)
     values = [value for n in ast.walk(node) if (value := _returned(n)) is not None]
     if not values:
         return False
@@ -40,6 +43,9 @@ def result_as_parameter(source: Source, node: ast.FunctionDef, dtypes: Mapping[s
         raise source.error(
             values[0], "the dtype of what is returned is not known", "say it: -> T.float32"
         )
+    for each in said:
+        if constant(each) != kind:
+            raise source.error(each, f"the function returns {kind}, T.ret says {ast.unparse(each)}")
     taken = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     name = next(n for n in ("result", "result_", "result__") if n not in taken)
     node.body = _stored(source, node.body, name)
@@ -56,6 +62,39 @@ def names_in_shapes(node: ast.FunctionDef) -> frozenset[str]:
         n for n in ast.walk(node) if isinstance(n, ast.Call) and path_of(n.func) in _MAKE_BUFFERS
     ]
     return frozenset(n.id for c in calls for n in ast.walk(c) if isinstance(n, ast.Name))
+
+
+_RET = Signature.parse("T.ret(val, span=None, *, dtype=None)")
+
+
+def _in_one_form(source: Source, node: ast.FunctionDef) -> list[ast.expr]:
+    """Make each ``T.ret`` one of a value alone, in place; which dtypes were said.
+
+    Raises:
+        UnityError: One is given something else, or ``T.evaluate`` of one is.
+    """
+    said: list[ast.expr] = []
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call):
+            continue
+        path = path_of(call.func)
+        if path == "T.evaluate" and any(_is_ret(a) for a in call.args):
+            for more in (*call.args[1:], *call.keywords):
+                raise source.error(more, f"T.evaluate takes one value, got {ast.unparse(more)}")
+        if not _is_ret(call):
+            continue
+        named = [Named(k.arg, k.value, source.span(k)) for k in call.keywords]
+        given = _RET.bind(call.args, named, source.span(call)).named
+        if constant(given.get("span")) is not None:
+            raise source.error(given["span"], "T.ret: 'span' is None")
+        if constant(given.get("dtype")) is not None:
+            said.append(given["dtype"])
+        call.args, call.keywords = [given["val"]], []
+    return said
+
+
+def _is_ret(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and path_of(node.func) == "T.ret"
 
 
 def _returned(node: ast.AST) -> ast.expr | None:

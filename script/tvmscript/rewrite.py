@@ -15,11 +15,13 @@ from typing import TypeGuard
 
 from ..parser.source import Source
 from .calls import CallRewriter
+from .graph.outputs import check_seen
 from .graph.storage import check_killed
 from .handles import without_handles
+from .options import only_tvms, options_of
 from .plain import in_plain_words
 from .returned import names_in_shapes, result_as_parameter
-from .signatures import FOREIGN, FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
+from .signatures import FOREIGN
 from .spellings import SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said, written
 from .views import Declared, MemoryView, flat_index, names_of, plus, region_view
@@ -31,7 +33,6 @@ _TARGETS = ("T.target", "tvm.target.Target")
 _ADDRESSES = "buffer_allocated_addr"
 _OF_ALLOCATIONS = ("buffer_data_alignment", _ADDRESSES)
 _BLOCK_ATTRS = ("T.block_attr", "T.sblock_attr")
-_DROPPED_ATTRS = frozenset({"global_symbol", "tir.noalias", "tir.is_scheduled"})
 
 
 class Rewriter(CallRewriter):
@@ -67,17 +68,12 @@ class Rewriter(CallRewriter):
         if node.returns is not None:
             node.returns = self.visit(node.returns)
         node.body = self._suite(body) or [at_place(ast.Pass(), node)]
+        given = options_of(self.source, decorator, kind)
+        if self.in_graph and "private" in given and constant(given["private"].value):
+            attrs = _with_private(attrs, given["private"])
         options = [keyword("attrs", attrs)] if attrs is not None else []
-        for extra in decorator.args if isinstance(decorator, ast.Call) else ():
-            raise self.source.error(extra, f"{kind} takes its options by name")
-        known = PRIM_FUNC_OPTIONS if kind == "T.prim_func" else FUNCTION_OPTIONS
-        for option in decorator.keywords if isinstance(decorator, ast.Call) else ():
-            if option.arg not in known:
-                raise self.source.error(
-                    option, f"{kind} has no parameter {option.arg!r}", f"it takes {_listed(known)}"
-                )
-            if option.arg == "pure":
-                options.append(option)
+        if "pure" in given:
+            options.append(given["pure"])
         ours = "script.prim_func" if kind == "T.prim_func" else "script.function"
         call = ast.Call(dotted(ours), [], list(options))
         node.decorator_list = [at_place(call, decorator)]
@@ -130,7 +126,7 @@ class Rewriter(CallRewriter):
         if path_of(value) in self.modules:
             self.modules.add(path_of(target))
             return True
-        if not all(isinstance(v, ast.Call) and self._makes_symbol(v) for v in values):
+        if not values or not all(isinstance(v, ast.Call) and self._makes_symbol(v) for v in values):
             return False
         self.symbols.update(dict.fromkeys(path_of(n) for n in names))
         return True
@@ -165,11 +161,12 @@ class Rewriter(CallRewriter):
         """Attributes without those that only TVM reads."""
         if not isinstance(node, ast.Dict):
             raise self.source.error(node, "attributes must be a dict")
-        kept = [
-            (key, self._target(value) or self.attribute(value))
-            for key, value in zip(node.keys, node.values, strict=True)
-            if isinstance(key, ast.Constant) and key.value not in _DROPPED_ATTRS
-        ]
+        kept: list[tuple[ast.expr, ast.expr]] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            if not isinstance(key, ast.Constant):
+                raise self.source.error(key or value, "the keys of attributes are texts")
+            if not only_tvms(self.source, key, value):
+                kept.append((key, self._target(value) or self.attribute(value)))
         if not kept:
             return None
         return at_place(ast.Dict([k for k, _ in kept], [v for _, v in kept]), node)
@@ -230,6 +227,7 @@ class Rewriter(CallRewriter):
                     if not in_block:
                         raise self.source.error(call, "attributes of a block stand in a block")
                 case ast.With():
+                    check_seen(self.source, node, nodes[k + 1 :])
                     found.append(self._with(node))
                     last = node.body[-1]
                     if isinstance(last, ast.Return) and self.in_graph:
@@ -464,5 +462,9 @@ def _of_region(call: ast.Call) -> bool:
     return bool(call.args) and isinstance(call.args[0], ast.Subscript)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
+def _with_private(attrs: ast.expr | None, option: ast.keyword) -> ast.expr:
+    """A function's attributes, with that of one that is for its module alone."""
+    made = attrs if isinstance(attrs, ast.Dict) else at_place(ast.Dict([], []), option)
+    made.keys.append(ast.copy_location(ast.Constant("private"), option))
+    made.values.append(option.value)
+    return made

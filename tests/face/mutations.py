@@ -154,7 +154,7 @@ def put(call: ast.Call, param: str | int, literal: str) -> None:
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(("R.", "T.")):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(("I.", "R.", "T.")):
             yield node, ast.unparse(node.func)
 
 

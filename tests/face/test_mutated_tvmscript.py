@@ -40,6 +40,12 @@ QUIET = {
     **{"offset_factor": "int none class", "assume_inbound": "class", "elem_offset": "none"},
 }
 """Literals that leave things as they are: a default, or what says nothing to a CPU."""
+SILENT_HERE = {
+    ("T.prim_func", "private", "bool"),
+    *(("T.ret", param, "none") for param in ("dtype", "span")),
+    ("T.index_map", "inverse_index_map", "none"),
+}
+"""Likewise, of one call: kernels are called from their module in any case."""
 TAKES_MORE = {
     ("R.Prim", "1 texts more"),
     *((f"R.call_{p}", f"{n} texts more") for p in ("packed", "pure_packed") for n in (1, 30)),
@@ -69,6 +75,8 @@ def says_the_same(mutation: Mutation, param: str) -> bool:
     """Whether another literal may mean what stood there: a default, or what means nothing here."""
     if mutation.path.removeprefix("R.") in OPS and mutation.kind == "bool":
         return True  # a number of an operand
+    if (mutation.path, param, mutation.kind) in SILENT_HERE:
+        return True
     return mutation.kind in QUIET.get(param, "").split()
 
 

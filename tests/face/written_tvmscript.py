@@ -123,5 +123,27 @@ def main(x: R.Tensor((4,), dtype="float32"), f: R.Callable((R.Tensor((4,), "floa
     v = R.topk(x, k=1, axis=-1, ret_type="values", largest=True, dtype="int32")
     return v
 """,
+    "decorated": """
+@I.ir_module(check_well_formed=True, s_tir=True)
+class Module:
+    @T.prim_func(private=False, check_well_formed=True, s_tir=True)
+    def k(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        T.func_attr({"tir.noalias": True, "global_symbol": "k", "note": 1})
+        for i in range(4):
+            B[i] = T.hypot(A[i], T.float32(2))
+
+    @R.function(private=True, check_well_formed=True, pure=True)
+    def main(x: R.Tensor((4, 8), "float32")):
+        y = R.layout_transform(x, index_map=T.index_map(lambda i, j: (j, i), index_dtype="int64",
+            inverse_index_map=None))
+        return y
+""",
+    "returns": """
+@T.prim_func
+def main(x: T.int32, y: T.int32) -> T.int32:
+    if x > y:
+        T.ret(x, dtype="int32")
+    T.evaluate(T.ret(x * y, span=None))
+""",
 }
 """By what they show."""

@@ -314,3 +314,23 @@ def test_what_runs_is_what_explain_says(seed: int, capsys: pytest.CaptureFixture
     assert hosts == len(hosted), (body, str(rows))
     assert kernels <= len(rows) - len(hosted)
     assert (kernels > 0) == (len(rows) > len(hosted)), (body, str(rows))
+
+
+def test_a_function_that_takes_fewer_arguments_is_named() -> None:
+    def once(x: Array) -> Array:
+        return x
+
+    def broken(*_: Array) -> Array:
+        raise TypeError("its own")
+
+    unity.register_function("t.once", once)
+    unity.register_function("t.broken", broken)
+    text = """
+@script.function(pure=False)
+def main(x: f32[Tensor, 4]):
+    return R.call_packed("t.NAME", x, x, out=f32[Tensor, 4])
+"""
+    with pytest.raises(unity.UnityError, match=r"gives 't.once' 2 arguments: .*once\(\) takes 1"):
+        unity.compile(parse(text.replace("NAME", "once")))(X)
+    with pytest.raises(TypeError, match="its own"):
+        unity.compile(parse(text.replace("NAME", "broken")))(X)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from unity.arguments import Bound
+from unity.arguments import Bound, Named, Signature
 
 from ...parser.source import Source
 from ..syntax import at_place, constant, dotted, path_of
@@ -79,14 +79,27 @@ def layout_transform(
     return reshaped(joined, sizes, node)
 
 
+_INDEX_MAP = Signature.parse('T.index_map(mapping, *, inverse_index_map=None, index_dtype="int64")')
+"""An inverse is that of the map, which has one: it says nothing more."""
+
+
 def _lambda(source: Source, node: ast.expr) -> ast.Lambda:
     """The function in ``T.index_map(lambda ...)``."""
     if isinstance(node, ast.Call) and path_of(node.func) == "T.index_map":
-        for given in node.keywords:
-            if given.arg not in ("index_dtype", "inverse_index_map", "mapping"):
-                raise source.error(given, f"T.index_map has no parameter {given.arg!r}")
-        mapping = [*node.args, *(k.value for k in node.keywords if k.arg == "mapping")]
-        inner = mapping[0] if mapping else node
+        named = [Named(k.arg, k.value, source.span(k)) for k in node.keywords]
+        given = _INDEX_MAP.bind(node.args, named, source.span(node)).named
+        if "index_dtype" in given and constant(given["index_dtype"]) not in ("int32", "int64"):
+            raise source.error(
+                given["index_dtype"],
+                f'T.index_map: \'index_dtype\' is "int32" or "int64", '
+                f"got {ast.unparse(given['index_dtype'])}",
+            )
+        inverse = given.get("inverse_index_map")
+        if constant(inverse) is not None and not isinstance(inverse, ast.Lambda):
+            raise source.error(
+                inverse or node, "T.index_map: 'inverse_index_map' is a function written here"
+            )
+        inner = given["mapping"]
     else:
         inner = node
     rest = inner.args if isinstance(inner, ast.Lambda) else None

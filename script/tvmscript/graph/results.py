@@ -67,6 +67,19 @@ def _take(source: Source, call: ast.Call, given: Given, named: Naming) -> ast.ex
     return written(texts[mode], call, **parts)
 
 
+def _one_hot(_source: Source, call: ast.Call, given: Given, named: Naming) -> ast.expr:
+    """A negative index is nowhere in TVM; ours counts from the end, back to `-depth`."""
+    depth, indices = given.get("depth"), given.get("indices")
+    if depth is None or indices is None:
+        return call
+    whole = written('R.astype(x, "int64")', call, x=indices)
+    index = named(whole, "indices", ours=True)
+    for keyword in call.keywords:
+        if keyword.arg == "indices":
+            keyword.value = written("R.where(i < 0, -1 - d, i)", call, i=index, d=depth)
+    return call
+
+
 def _median(_source: Source, call: ast.Call, _given: Given, _named: Naming) -> ast.expr:
     """One axis is a number, in a list or not: the indices are given as well."""
     for keyword in call.keywords:
@@ -97,6 +110,7 @@ _RULES: Mapping[str, Callable[[Source, ast.Call, Given, Naming], ast.expr]] = {
     "R.nn.group_norm": group_norm,
     "R.nn.instance_norm": instance_norm,
     "R.take": _take,
+    "R.one_hot": _one_hot,
     "R.nn.pad": _pad,
     "R.median": _median,
     "R.topk": _topk,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import signature
 from typing import TypeVar, overload
 
 import numpy as np
@@ -100,8 +101,19 @@ class RegisteredHost:
     function: Callable[..., object]
 
     def __call__(self, *args: object) -> object:
-        """Call it: it sees arrays that it can't write to, and what it returns is the program's."""
-        return _taken(self.function(*map(_lent, args)), self.name)
+        """Call it: it sees arrays that it can't write to, and what it returns is the program's.
+
+        Raises:
+            UnityError: It takes more or fewer arguments.
+        """
+        try:
+            made = self.function(*map(_lent, args))
+        except TypeError as error:
+            if _takes(self.function, len(args)):
+                raise
+            message = f"the program gives {self.name!r} {len(args)} arguments: {error}"
+            raise UnityError(message, hint="register a function that takes as many") from error
+        return _taken(made, self.name)
 
     def record(self) -> HostRecord:
         """What finds it again."""
@@ -115,6 +127,17 @@ def registered_host(name: str) -> RegisteredHost:
         UnityError: There is none.
     """
     return RegisteredHost(name, registered_function(name))
+
+
+def _takes(function: Callable[..., object], count: int) -> bool:
+    """Whether a function takes so many arguments, as far as it says."""
+    try:
+        signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # of one written in C
+        return True
+    return True
 
 
 def _lent(value: object) -> object:
