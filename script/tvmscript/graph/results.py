@@ -94,9 +94,9 @@ def _median(_source: Source, call: ast.Call, _given: Given, _named: Naming) -> a
 def _pad(_source: Source, call: ast.Call, _given: Given, _named: Naming) -> ast.expr:
     """Torch's names of two ways to go on beyond the border are numpy's here."""
     for keyword in call.keywords:
-        if keyword.arg == "pad_mode" and constant(keyword.value) in _PAD_MODES:
-            ours = _PAD_MODES[str(constant(keyword.value))]
-            keyword.value = at_place(ast.Constant(ours), keyword.value)
+        mode = constant(keyword.value) if keyword.arg == "pad_mode" else None
+        if isinstance(mode, str) and mode in _PAD_MODES:
+            keyword.value = at_place(ast.Constant(_PAD_MODES[mode]), keyword.value)
     return call
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -130,28 +127,6 @@ def test_both_are_compiled() -> None:
     params = exe["main_transform_params"](*given)
     wanted = np.asarray(interpret(parse(PROGRAM), "main", [x, *given]), np.float32)
     np.testing.assert_allclose(exe(x, *params), wanted, rtol=1e-4, atol=1e-5)
-
-
-def test_the_guide_runs() -> None:
-    program = """
-@script.function
-def main(x: f32[Tensor, 2, 4], w: f32[Tensor, 8, 4], b: f32[Tensor, 8]) -> f32[Tensor, 2, 8]:
-    y = R.add(R.matmul(x, R.permute_dims(w)), b)
-    return y
-"""
-    guide = (Path(__file__).parents[4] / "docs" / "guide" / "pipelines.md").read_text()
-    (block,) = re.findall(r"^```python\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
-    x, weight, bias = floats(7, (2, 4), (8, 4), (8,))
-    scope: dict[str, Any] = {
-        "module": parse(program),
-        "x": x,
-        "weight": weight,
-        "bias": bias,
-        "unity": unity,
-    }
-    exec(block, scope)
-    wanted = np.asarray(interpret(parse(program), "main", [x, weight, bias]), np.float32)
-    np.testing.assert_allclose(np.asarray(scope["y"], np.float32), wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_the_attribute_of_relax_says_what_inputs_are() -> None:
