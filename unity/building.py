@@ -293,7 +293,7 @@ def with_entries(module: IRModule) -> IRModule:
     if module.graph_functions() or not kernels:
         return module
     found = {name: d for name, d in module.functions.items() if name not in kernels}
-    taken = set(module.functions)
+    taken = {*module.functions, *(p.name for func in kernels.values() for p in func.params)}
     for name, func in kernels.items():
         called = f"{name}_kernel"
         while called in taken:
@@ -318,15 +318,10 @@ def _entry(name: str, func: PrimFunc, called: str) -> IRModule:
     b = GraphBuilder(name)
     args = [b.param(x.name, _type_of(x)) for x in inputs]
     told = {s for x in inputs for d in _shape_of(x) for s in symbols_of(d)}
-    for symbol in dict.fromkeys(
-        s for x in func.buffers for d in _shape_of(x) for s in symbols_of(d)
-    ):
-        if symbol not in told:
-            b.param(symbol.name, PrimType(INT64, symbol))
-            told.add(symbol)
-    for size in func.params:
-        if isinstance(size, SizeVar) and symbol_of(size) not in told:
-            b.param(size.name, PrimType(INT64, symbol_of(size)))
+    others = [s for x in outputs for d in _shape_of(x) for s in symbols_of(d)]
+    others += [symbol_of(p) for p in func.params if isinstance(p, SizeVar)]
+    for symbol in dict.fromkeys(s for s in others if s not in told):
+        b.param(symbol.name, PrimType(INT64, symbol))
     result = b.emit_tir(func, args, [_type_of(x) for x in outputs], called)
     return b.finish(result)
 

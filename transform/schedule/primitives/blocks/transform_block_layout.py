@@ -125,7 +125,7 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         if variables(e) and m.known.equal(box, extent):  # as it is where axes are empty, too
             extent = outside.simplify(box)
         else:
-            factors += [_some(n) for n in _numbers(block, e, m.known, outside)]
+            factors += [_some(n) for n in _otherwise_outside(block, e, m.known, outside)]
             extent = outside.simplify(product([*factors, extent]))
         made.append(For(var, imm(0), extent, NOTHING))
         axes.append(BlockAxis(place, _kind(where, block, e), Range(imm(0), extent), var))
@@ -187,11 +187,16 @@ def _at_axes(
     return rewrite_stmt(s, on_stmt, load_fn=on_load) if made else s
 
 
-def _numbers(block: Block, e: PrimExpr, inside: Analyzer, outside: Analyzer) -> list[PrimExpr]:
-    """Extents of an output's axes that are numbers in the block and may be none outside."""
+def _otherwise_outside(
+    block: Block, e: PrimExpr, inside: Analyzer, outside: Analyzer
+) -> list[PrimExpr]:
+    """Extents of an output's axes that come to something else where they may be empty.
+
+    Those that are 1 or none are left out: they are factors already.
+    """
     found = [a.domain.extent for a in block.axes if a.var in variables(e)]
-    sure = [(inside.bounds(n), outside.bounds(n)) for n in found]
-    return [n for n, (a, b) in zip(found, sure, strict=True) if a[0] == a[1] != b[0] and a[0] != 1]
+    long = [n for n in found if inside.bounds(n) != (1, 1)]
+    return [n for n in long if not outside.equal(inside.simplify(n), n)]
 
 
 def _some(extent: PrimExpr) -> PrimExpr:
