@@ -65,6 +65,7 @@ class FunctionBuilder:
         shared: Registers that may lie in an argument, a constant or the arena: a result must not.
         made: For a register that memory is allocated for, the name of its variable.
         roots: For a register that is another shape of a register's storage, that register.
+        results: What messages call a value that a function of the host gave.
     """
 
     tables: Tables
@@ -77,6 +78,7 @@ class FunctionBuilder:
     shared: set[p.Reg] = field(default_factory=set)
     roots: dict[p.Reg, p.Reg] = field(default_factory=dict)
     made: dict[p.Reg, str] = field(default_factory=dict)
+    results: dict[Var, str] = field(default_factory=dict)
     captured: int = 0
 
     def build(self, function: Function) -> p.FunctionCode:
@@ -90,9 +92,7 @@ class FunctionBuilder:
             self.shared.update(p.leaves(tree))
             params.append(p.ParamInfo(var.name, spec, tree))
         whole = p.TupleSpec(tuple(q.spec for q in params))
-        for slot in only_in_expressions(whole, self.scope.unbound(whole)):
-            symbol = self.scope.symbols[slot].name
-            self.gap(f"no input of {self.name} has an axis that is {symbol} alone, to know it by")
+        self.require_alone(whole, f"no input of {self.name} has an axis")
         self.bind(whole)
         result = self.body(function.body)
         aliases = aliases_of(function)
@@ -135,6 +135,17 @@ class FunctionBuilder:
     def bind(self, spec: p.Spec) -> None:
         """Note that the symbols of a spec have values from here on."""
         self.scope.bound.update(self.scope.unbound(spec))
+
+    def require_alone(self, spec: p.Spec, what: str) -> None:
+        """Note new symbols that only stand within expressions: no size says what they are.
+
+        Args:
+            spec: What a value is checked against.
+            what: How the sentence begins: ``"the result of f has no axis"``.
+        """
+        for slot in only_in_expressions(spec, self.scope.unbound(spec)):
+            symbol = self.scope.symbols[slot].name
+            self.gap(f"{what} that is {symbol} alone, to know it by")
 
     def gap(self, what: str) -> None:
         """Note something that the VM can't run."""
@@ -190,6 +201,7 @@ class FunctionBuilder:
                     case VarBinding(var, value):
                         tree = self.value(value, var.type, var.name)
                         self.check_new_symbols(tree, var)
+                        self.note_host(var, value)
                     case MatchCast(var, value, to, span):
                         tree = self.match_cast(var, value, to, span)
                     case _:
@@ -205,16 +217,30 @@ class FunctionBuilder:
             for slot in only_in_expressions(spec, new):
                 symbol = self.scope.symbols[slot].name
                 self.gap(f"{self.name}: nothing gives {symbol} a value before {var.name}")
-            self.emit(p.Match(tree, spec, new, p.ObjectSpec(), var.name), var.name)
+            told = f"the sizes of {var.name!r}"
+            self.emit(p.Match(tree, spec, new, p.ObjectSpec(), told), var.name)
             self.bind(spec)
+
+    def note_host(self, var: Var, value: Expr) -> None:
+        """Note what messages call the result of a function of the host."""
+        match value:
+            case Call(FunctionRef(name)):
+                found = self.tables.module[name]
+                if isinstance(found, ExternFunc):
+                    self.results[var] = _result_of(found)
+            case _:
+                pass
 
     def match_cast(self, var: Var, value: Expr, to: Type, span: Span | None) -> p.Tree:
         """A checked cast: the same registers under a new type."""
         name = f"{var.name} of {span.node}" if span is not None and span.node else var.name
+        told = self.results.get(value) if isinstance(value, Var) else None
+        told = told or f"match_cast {name!r}"
         source = self.atom(value, var.name)
         known = self.scope.spec(atom_type(value) or ObjectType())
         spec = self.scope.spec(to)
-        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, name), var.name)
+        self.require_alone(spec, f"{told} has no axis")
+        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, told), var.name)
         self.bind(spec)
         return source
 
@@ -355,7 +381,7 @@ class FunctionBuilder:
         result = self.fresh(spec)
         host = self.tables.host(symbol, registered_host(symbol))
         self.emit(p.CallHost(result, host, tuple(q.registers for q in params)), symbol)
-        what = f"the result of {symbol}"
+        what = _result_of(extern)
         self.emit(p.Match(result, spec, self.scope.unbound(spec), p.ObjectSpec(), what), symbol)
         self.emit(p.Return(result), "")
         return p.FunctionCode(
@@ -467,6 +493,10 @@ class FunctionBuilder:
         dst = self.register(p.ObjectSpec())
         self.emit(p.MakeClosure(dst, index, tuple(captured), slots), label)
         return dst
+
+
+def _result_of(host: ExternFunc) -> str:
+    return f"the result of {host.symbol}"
 
 
 def _names(function: Function, attr: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from unity.ir.graph import (
     Var,
 )
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, Type
+from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, TupleType, Type
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op, is_expr, prim_value, scalar
 from unity.op.infer import infer_type
@@ -44,7 +44,7 @@ from ..program import Program, ScriptExtern, ScriptFunction, ScriptPrimFunc
 from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
 from .scope import Named, Scope
-from .source import Source
+from .source import Source, items_of
 
 _OF_BOOLS: Mapping[str, str] = {"multiply": "logical_and"}
 """What TVM's operators of numbers mean of bools."""
@@ -352,6 +352,9 @@ class GraphEvaluator(Evaluator):
                 return self.checked(node, lambda: prim_value(value, kind, self.source.span(node)))
             case ObjectType(), _:
                 return self.passed_object(node, value)
+            case TupleType(kinds), tuple() | list() if len(value) == len(kinds):
+                fields = map(self._passed, items_of(node, len(value)), value, kinds)
+                return self.builder.atom(Tuple(tuple(fields), self.source.span(node)))
             case ShapeType(), tuple():
                 dims = [d.value if isinstance(d, PrimValue) else d for d in value]
                 made = self.run(node, lambda: tuple(as_dim(d) for d in dims))

@@ -23,7 +23,7 @@ from unity.op.table import OPS
 from ..printer import text as printed
 from .graph_expr import GraphEvaluator, Surroundings
 from .scope import Scope
-from .source import Source
+from .source import Source, items_of
 
 _OPERATORS: Mapping[object, str] = {
     min: "minimum", max: "maximum", abs: "abs", float: "astype", int: "astype", sum: "add",
@@ -76,9 +76,7 @@ class GraphNumbers(GraphEvaluator):
     def size(self, node: ast.expr, value: object) -> object:
         """An integer scalar or tensor as a size, checked where the program comes to it."""
         if isinstance(value, tuple | list):
-            written = node.elts if isinstance(node, ast.Tuple | ast.List) else []
-            places = written if len(written) == len(value) else [node] * len(value)
-            return tuple(map(self._one_size, places, value))
+            return tuple(map(self._one_size, items_of(node, len(value)), value))
         if isinstance(value, PrimValue) and not isinstance(value.value, float | bool):
             return value.value
         if not is_expr(value):

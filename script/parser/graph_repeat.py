@@ -161,8 +161,7 @@ class GraphRepeats(GraphLoops):
 
     def for_loop(self, node: ast.For, live: frozenset[str], follow: Follow | None) -> Expr | None:
         """A loop over captured values is written out; one to a size counts when it runs."""
-        if node.orelse:
-            raise self.source.error(node.orelse[0], "for has no else here")
+        self.source.refuse_else(node)
         match node:
             case ast.For(
                 ast.Name(),
@@ -253,8 +252,7 @@ class GraphRepeats(GraphLoops):
 
     def while_statement(self, node: ast.While, follow: Follow | None) -> Expr | None:
         """A while loop; gives what is returned from it, or behind it if a return leaves it."""
-        if node.orelse:
-            raise self.source.error(node.orelse[0], "while has no else here")
+        self.source.refuse_else(node)
         names = [
             n for n in assigned(node.body) if not isinstance(self.scope.local(n), LocalBody)
             and self.scope.local(n) is not MISSING

@@ -91,8 +91,7 @@ class StmtParser(PrimCalls):
                 orelse = self._scoped(node.orelse) if node.orelse else None
                 return [IfThen(condition, self._scoped(node.body), orelse, span)]
             case ast.While():
-                if node.orelse:
-                    raise self.source.error(node.orelse[0], "while has no else here")
+                self.source.refuse_else(node)
                 return [PrimWhile(self.condition(node.test), self._scoped(node.body), span)]
             case ast.Assert():
                 message = "" if node.msg is None else self.text(node.msg)
@@ -343,8 +342,7 @@ class StmtParser(PrimCalls):
         return Store(buffer, indices, stored, self.mask(given["predicate"], lanes), span)
 
     def _for(self, node: ast.For) -> Stmt:
-        if node.orelse:
-            raise self.source.error(node.orelse[0], "for has no else here")
+        self.source.refuse_else(node)
         call, names = node.iter, _names(node.target)
         path = self.marker(call)
         if not isinstance(call, ast.Call) or names is None:

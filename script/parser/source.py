@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType
@@ -41,10 +41,32 @@ class Source:
         """An error at a node, to be raised."""
         return UnityError(message, self.span(node), hint)
 
+    def refuse_else(self, loop: ast.For | ast.While) -> None:
+        """Refuse a loop with ``else``.
+
+        Raises:
+            UnityError: It has one.
+        """
+        if not loop.orelse:
+            return
+        word = "for" if isinstance(loop, ast.For) else "while"
+        raise self.error(
+            loop.orelse[0],
+            f"{word} ... else is not part of the language",
+            "write these statements behind the loop; where a break skips them, let a variable "
+            "tell of it and ask that by an if",
+        )
+
     def _column(self, line: int, offset: int) -> int:
         """Python counts UTF-8 bytes; people count characters."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def items_of(node: ast.expr, count: int) -> Sequence[ast.expr]:
+    """Where the items of a sequence are written; the whole of it for each, if they are not."""
+    written = node.elts if isinstance(node, ast.Tuple | ast.List) else []
+    return written if len(written) == count else [node] * count
 
 
 def of_text(text: str, file: str = "") -> tuple[Source, ast.Module]:

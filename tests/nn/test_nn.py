@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -93,6 +94,45 @@ def test_mistakes_are_told_where_they_are_made() -> None:
         Branching().export(inputs)
     with pytest.raises(UnityError, match="there are no numbers outside of an export"):
         nn.ops.matmul(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("made", "said", "hint"),
+    [
+        (float, r"float: Value\(x: .* it is no number", r"astype\('float32'\)"),
+        (int, "int: .* it is no number", r"astype\('int64'\)"),
+        (complex, "complex: .* it is no number", "no complex numbers"),
+        (round, "round: .* it is no number", "ops.round"),
+        (range, "an index: .* it is no number", "x.shape tells sizes"),
+        (bool, "it is not true or false", "ops.where"),
+        (len, "len: .* has no known number of parts", r"x.shape\[0\] is the symbol"),
+        (list, "has no known number of parts", r"x.shape\[0\] is the symbol"),
+        (np.asarray, "it has no numbers", "ops.mean"),
+    ],
+)
+def test_python_asks_a_value_for_what_it_is_not(
+    made: Callable[[Any], object], said: str, hint: str
+) -> None:
+    class Asking(nn.Module):
+        def forward(self, x: nn.Value) -> object:
+            return made(x)
+
+    with pytest.raises(UnityError, match=said) as caught:
+        Asking().export({"x": f32[Tensor, n, 3]})
+    assert re.search(hint, caught.value.hint or "")
+
+
+def test_len_and_parts_along_a_known_axis() -> None:
+    class Summed(nn.Module):
+        def forward(self, x: nn.Value) -> nn.Value:
+            total = x[0] * float(len(x))
+            for part in x:
+                total = total + part
+            return total
+
+    exe = unity.compile(Summed().export({"x": f32[Tensor, 3, n]}))
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(exe(x), x[0] * 3 + x.sum(0))
 
 
 def test_layers_refuse_what_does_not_fit() -> None:

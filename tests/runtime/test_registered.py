@@ -179,6 +179,33 @@ def test_a_wrong_result_is_refused(gives: Callable[[Array], object], said: str) 
         interpret(main.module(), "main", [X])
 
 
+def test_a_result_whose_sizes_do_not_fit_is_called_by_the_functions_name() -> None:
+    unity.register_function("t.short", lambda x: x[1:])
+
+    @script.function
+    def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        y = R.call_packed("t.short", x, out=f32[Tensor, n])
+        return R.exp(y)
+
+    with pytest.raises(unity.UnityError) as error:
+        unity.compile(main)(X)
+    assert error.value.message == (
+        "the result of t.short axis 0: symbol n is 3 here but 4 from before"
+    )
+
+
+@pytest.mark.parametrize("call", ["R.call_packed('t.same', x, out={})", "R.match_cast(x, {})"])
+def test_a_symbol_that_no_axis_is_alone_is_refused(call: str) -> None:
+    unity.register_function("t.same", lambda x: x)
+    told = call.format("f32[Tensor, 2 * m]")
+    module = parse(
+        f"n = dim('n')\nm = dim('m')\n@script.function\ndef main(x: {T}):\n"
+        f"    y = {told}\n    return R.exp(y)\n"
+    )
+    with pytest.raises(unity.UnsupportedError, match="has no axis that is m alone, to know it by"):
+        unity.compile(module)
+
+
 def test_a_wrong_argument_is_refused() -> None:
     unity.register_function("t.two", lambda a, b: None)
     two = script.extern("t.two", R.Func([f32[Tensor, m], f32[Tensor, m]], R.Tuple(), False))

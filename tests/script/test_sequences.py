@@ -23,6 +23,10 @@ def times(x: f32[Tensor, n], k: f32[Tensor, ()], i: i64[Tensor, ()]) -> f32[Tens
     return x * k - R.astype(i, "float32")
 
 @script.function
+def scaled(of: R.Tuple(R.Tuple(R.Prim("int64"), R.Prim("float32")), f32[Tensor, n])):
+    return of[1] * of[0][1] + of[0][0]
+
+@script.function
 def main(x: f32[Tensor, 8]):
     parts = R.split(x, 4)
 """
@@ -46,6 +50,8 @@ def main(x: f32[Tensor, 8]):
          np.stack([0 * A, 0 * B, A, B])),
         ("return times(x, 2, i=3), times(x, len(parts), 2), times(k=2, x=x, i=R.prim(1))",
          (X * 2 - 3, X * 4 - 2, X * 2 - 1)),
+        ("return scaled(((3, 2), x)), scaled([(len(parts), 0.5), parts[0]])",
+         (X * 2 + 3, A * 0.5 + 4)),
     ],
 )  # fmt: skip
 def test_as_in_python(lines: str, expected: object) -> None:
@@ -65,7 +71,7 @@ def test_as_in_python(lines: str, expected: object) -> None:
         ("for row in x:\n        x = x + 1.0\n    return x", "'x' is nothing that a loop goes thr"),
         (
             "for p in parts:\n        x = x + 1.0\n    else:\n        x = x\n    return x",
-            "for has no",
+            r"for \.\.\. else is not part of",
         ),
         ("return [p for p in x]", "a list is made of tuples, lists and ranges that are known"),
         ("return [p for p in parts if R.sum(p) > 1.0]", "without conditions"),
@@ -80,6 +86,8 @@ def test_as_in_python(lines: str, expected: object) -> None:
         ),
         ("return main(x)", "'main' is called before it is known what it returns"),
         ("return times(x, 1, 2.5)", "2.5 is no int64"),
+        ("return scaled(((3.5, 2), x))", "3.5 is no int64"),
+        ("return scaled((2, x))", r"expected \(int64 scalar, float32 scalar\), got"),
     ],
 )
 def test_refused(lines: str, said: str) -> None:

@@ -195,8 +195,7 @@ def _pair(where: str, param: Type, arg: Type, pairs: list[tuple[str, Dim, Dim]])
             if not is_subtype(arg, param):
                 raise UnityError(f"{where}: the function's type does not fit")
         case _:
-            expected, got = type(param).__name__, type(arg).__name__
-            raise UnityError(f"{where}: expected a {expected}, got a {got}")
+            raise UnityError(f"{where}: expected {param}, got {arg}")
 
 
 def _pair_dims(where: str, param: Dims, arg: Dims, pairs: list[tuple[str, Dim, Dim]]) -> None:

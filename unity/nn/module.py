@@ -17,8 +17,8 @@ from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.op.builder import GraphBuilder, identifier
 from unity.script.graph_names import as_type
+from unity.transform.graph.signature.parameters import recorded
 
-from .bind import recorded
 from .parameter import Parameter, numbers_for
 from .value import CURRENT, Exporting, Value, expr_of
 

@@ -77,20 +77,36 @@ def numbers_for(kind: Type, given: object, name: str = "") -> Array:
     where = f"{name}: " if name else ""
     if not isinstance(kind, TensorType) or kind.dtype is None:
         raise UnityError(f"{where}it is no tensor, its type is {kind}", hint="no array is that")
+    found = array_of(given, name, kind)
+    if found.shape != kind.shape or found.dtype != kind.dtype.numpy:
+        raise UnityError(
+            f"{where}expected {kind}, got {found.dtype} of shape {found.shape}",
+            hint="reshape or convert the array before",
+        )
+    return found
+
+
+def array_of(given: object, name: str = "", kind: TensorType | None = None) -> Array:
+    """A copy of an array of any kind.
+
+    Args:
+        given: A parameter with numbers, or what has DLPack or ``__array__``.
+        name: How messages name it.
+        kind: What is expected, for messages; shape and dtype are not compared with it.
+
+    Raises:
+        UnityError: It is something else.
+    """
+    where = f"{name}: " if name else ""
     if isinstance(given, Parameter):
         if given.data is None:
             raise UnityError(f"{where}{given!r} has no numbers", hint="set(...) gives it some")
         given = given.data
     if not (hasattr(given, "__dlpack__") or hasattr(given, "__array__")):
         raise UnityError(
-            f"{where}expected {kind}, got {shown(given)} ({type(given).__name__})",
+            f"{where}expected {kind or 'an array'}, got {shown(given)} ({type(given).__name__})",
             hint="an array: numpy's, torch's, or another with __dlpack__ or __array__",
         )
     exchanged = given if hasattr(given, "__dlpack__") else np.asarray(given)
-    found, _ = accept(exchanged, str(kind.dtype), name or "the numbers")
-    if found.shape != kind.shape or found.dtype != kind.dtype.numpy:
-        raise UnityError(
-            f"{where}expected {kind}, got {found.dtype} of shape {found.shape}",
-            hint="reshape or convert the array before",
-        )
+    found, _ = accept(exchanged, str(kind.dtype) if kind else None, name or "the numbers")
     return np.array(found, copy=True, order="C")

@@ -188,6 +188,40 @@ class Operand(ABC):
             "`a is b` asks whether two are the same one",
         )
 
+    def __float__(self) -> float:
+        raise self._no_number("float", "x.astype('float32') converts its elements")
+
+    def __int__(self) -> int:
+        raise self._no_number("int", "x.astype('int64') converts its elements")
+
+    def __index__(self) -> int:
+        raise self._no_number("an index", "x.shape tells sizes; ops.take takes by a tensor")
+
+    def __complex__(self) -> complex:
+        raise self._no_number("complex", "Unity has no complex numbers")
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        raise self._no_number("round", "ops.round rounds its elements, to even at halves")
+
+    def _no_number(self, what: str, instead: str) -> UnityError:
+        """What is raised where Python asks for a number."""
+        told = f"{self!r} is a tensor of a graph: it is no number while that is built"
+        return UnityError(f"{what}: {told}", hint=instead)
+
+    def __len__(self) -> int:
+        """How many parts there are along the first axis.
+
+        Raises:
+            UnityError: It has no axis, or how many is not known.
+        """
+        shape = _shape_of(self)
+        if not shape or not isinstance(shape[0], int):
+            raise UnityError(
+                f"len: {self!r} has no known number of parts",
+                hint="x.shape[0] is the symbol, which sizes of operators may be" if shape else None,
+            )
+        return shape[0]
+
     def __getitem__(self, at: Index | tuple[Index, ...]) -> Value:
         """A part of it: integers, slices forward, ``...`` and None, as numpy has them.
 
@@ -210,11 +244,7 @@ class Operand(ABC):
         Raises:
             UnityError: How many there are is not known.
         """
-        shape = _shape_of(self)
-        count = shape[0] if shape else 0
-        if not shape or not isinstance(count, int):
-            raise UnityError(f"{self!r} has no known number of parts", hint="index it")
-        return (self[k] for k in range(count))
+        return (self[k] for k in range(len(self)))
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: object, **options: object

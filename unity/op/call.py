@@ -43,7 +43,7 @@ from unity.ir.types import PrimType, TensorType, Type
 
 from .attribute import DTYPE
 from .infer import infer_type
-from .registry import OpDef, Param, attr_value
+from .registry import OpDef, Param, attr_value, shown_value
 from .table import OPS
 
 
@@ -141,10 +141,17 @@ def _argument(row: OpDef, param: Param, value: object, like: _Like, span: Span |
         case _:
             wanted = {"tensor": "a tensor", "tensors": "a tuple of tensors", "shape": "a shape"}
             raise UnityError(
-                f"{what} must be {wanted.get(param.kind, 'a value')}, got {value!r}",
+                f"{what} must be {wanted.get(param.kind, 'a value')}, got {_told(value)}",
                 span,
                 row.usage,
             )
+
+
+def _told(value: object) -> str:
+    """What a message says was given."""
+    if isinstance(value, tuple | list) and any(map(is_expr, value)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return shown_value(value)
 
 
 def prim_value(

@@ -282,7 +282,8 @@ class MakeLiteral:
 class Match:
     """Check a value against a spec and bind the slots in `binds`.
 
-    `known` is what the compiler knows of the value, so that native code need not look at it.
+    `known` is what the compiler knows of the value, so that native code need not look at it;
+    `name` is what messages call the value: ``"match_cast 'y'"``, ``"the result of f"``.
     """
 
     value: Tree

@@ -216,9 +216,7 @@ class VM:
                 for slot in binds:  # in a loop it may have the last round's value
                     slots[slot] = None
                 binder = Binder(frame.code.symbols, slots)
-                extern = frame.code.name.startswith(p.EXTERN)
-                where = name if extern else f"match_cast {name!r}" + binder.text_of(known)
-                binder.match(_read(regs, tree), spec, where)
+                binder.match(_read(regs, tree), spec, name + binder.text_of(known))
                 binder.finish()
             case p.Print(values, text):
                 print_values(text, [_read(regs, v) for v in values])

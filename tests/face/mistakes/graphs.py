@@ -351,4 +351,46 @@ GRAPHS = (
         """,
         hint="types look like f32[Tensor, n, 128]",
     ),
+    Mistake(
+        "An else behind a loop",
+        """
+        @script.function
+        def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+            for _ in range(3):
+                x = x + 1.0
+            else:
+                x = -x
+            return x
+        """,
+        "for ... else is not part of the language",
+        "Python runs it where no break left the loop, which is easily read as something else.",
+        """
+        @script.function
+        def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+            for _ in range(3):
+                x = x + 1.0
+            return -x
+        """,
+        hint="write these statements behind the loop; where a break skips them, let a variable "
+        "tell of it and ask that by an if",
+    ),
+    Mistake(
+        "A new symbol that no axis is alone",
+        """
+        @script.function
+        def main(x: f32[Tensor, n]) -> f32[Tensor, R.rank(1)]:
+            return R.match_cast(x, f32[Tensor, m + 2])
+
+        main(np.ones(4, np.float32))
+        """,
+        "the VM can't run this module\n  - match_cast ...",
+        "A symbol gets its value where an axis is that symbol alone; nothing is solved for it.",
+        """
+        @script.function
+        def main(x: f32[Tensor, n]) -> f32[Tensor, R.rank(1)]:
+            return R.match_cast(x, f32[Tensor, m])
+
+        main(np.ones(4, np.float32))
+        """,
+    ),
 )

@@ -19,7 +19,8 @@ from unity.op.builder import identifier
 
 from ...passes import Context, Pass
 from ..simplify.inline_functions import holds
-from .callers import function_to_change, record_of, with_params
+from .callers import function_to_change
+from .parameters import PARAMETERS, inputs_by_name, with_params
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,11 +29,13 @@ class BindParams(Pass):
 
     Attributes:
         function: Which function; none calls it.
-        params: Arrays by the inputs' names (dots count as ``_``), or by those of parameters
-            that ``nn.Module.export(bind=False)`` recorded.
+        params: Arrays by names: that of a parameter, which ``nn.Module.export(bind=False)``
+            recorded; that which an imported model had for the input; or the input's own (dots
+            count as ``_`` in a function without a record).
 
     Raises:
-        UnityError: There is no such function or input, or an array doesn't fit its type.
+        UnityError: There is no such function or input, an array doesn't fit its type, or two are
+            for one input.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -55,27 +58,31 @@ class BindParams(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """One function; the others stay."""
+        found = function_to_change(module, self.function, self.name)
         if not self.params:
             return module
-        found = function_to_change(module, self.function, self.name)
-        inputs = {p.name: p for p in found.params}
-        record = record_of(found)
-        values: dict[Var, Expr] = {}
+        inputs = inputs_by_name(found, self.function)
+        values: dict[Var, Constant] = {}
         types: list[TensorType] = []
         for name, array in self.params.items():
-            param = inputs.get(record.get(name) or identifier(name))
+            param = inputs.get(name)
+            if param is None and PARAMETERS not in found.attrs:
+                param = inputs.get(identifier(name))
             if param is None:
                 raise UnityError(
                     f"{self.function} has no input {name!r}", hint=f"it has {', '.join(inputs)}"
                 )
             if param in values:
-                raise UnityError(f"the input {param.name!r} of {self.function} is given twice")
+                raise UnityError(
+                    f"{name!r} and {values[param].name!r} are the same input of {self.function}",
+                    hint="give it one array",
+                )
             data = np.asarray(array)
             types.append(_type_of(name, param, data))
             values[param] = Constant(data, name)
         sizes = unify([p.type for p in values], types)
         rest = tuple(p for p in found.params if p not in values)
-        changed = substitute_vars(with_params(found, rest), values)
+        changed = substitute_vars(with_params(found, rest), dict[Var, Expr](values))
         assert isinstance(changed, Function)
         return module.with_({self.function: substitute_symbols(changed, sizes)})
 
@@ -83,7 +90,10 @@ class BindParams(Pass):
 def _type_of(name: str, param: Var, data: Array) -> TensorType:
     """The type of an array, which is one of the parameter's."""
     shape = tuple(int(n) for n in data.shape)
-    error = UnityError(f"{name}: expected {param.type}, got {data.dtype} of shape {data.shape}")
+    error = UnityError(
+        f"{name}: expected {param.type}, got {data.dtype} of shape {data.shape}",
+        hint="reshape or convert the array before",
+    )
     try:
         kind = TensorType(shape, dtype(data.dtype))
         sizes = unify([param.type], [kind])

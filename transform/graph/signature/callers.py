@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 from unity.errors import UnityError
-from unity.ir.graph import Call, Function, FunctionRef, Var, VarBinding
+from unity.ir.graph import Call, Function, FunctionRef, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_bindings
 
 from ..origins import INLINED
 from ..simplify.dce import references
 from ..simplify.inline_functions import stands_for
+from .parameters import NUM_INPUT, told_by_place
 
-PARAMETERS = "parameters"
-"""The attribute that says which inputs are parameters, as pairs (input, parameter)."""
-_OF_NO_PLACE = frozenset({"private", "source", "num_input", INLINED})
+_OF_NO_PLACE = frozenset({"private", "source", NUM_INPUT, INLINED})
 """Attributes that say nothing of a parameter or a result by its place."""
 
 
@@ -25,8 +23,8 @@ def function_to_change(module: IRModule, name: str, step: str) -> Function:
     """A function that users call, and nothing else.
 
     Raises:
-        UnityError: There is none of the name, other functions call it, or its attributes say more
-            of its parameters than their order.
+        UnityError: There is none of the name, other functions call it, or its attributes tell of
+            inputs by place.
     """
     found = module.graph_functions().get(name)
     if found is None:
@@ -38,34 +36,12 @@ def function_to_change(module: IRModule, name: str, step: str) -> Function:
             f"{step}: {callers[0]} calls {name}, whose parameters it would have to give",
             hint="InlineFunctions puts small private functions into those that call them",
         )
-    more = sorted(found.attrs.keys() - _OF_NO_PLACE - {PARAMETERS})
-    if more:
+    if told := told_by_place(found):
         raise UnityError(
-            f"{step}: {name} has attributes that tell of parameters by place: {more}",
-            hint="unity.nn.bind knows the names of imported models",
+            f"{step}: the inputs of {name} are told by place in its attributes {', '.join(told)}",
+            hint="give the numbers when it is called",
         )
     return found
-
-
-def record_of(f: Function) -> dict[str, str]:
-    """Inputs' names by those of the parameters that they are, as `PARAMETERS` records them."""
-    pairs = f.attrs.get(PARAMETERS, ())
-    found: dict[str, str] = {}
-    for pair in pairs if isinstance(pairs, tuple) else ():
-        match pair:
-            case (str() as name, str() as parameter):
-                found[parameter] = name
-            case _:
-                pass
-    return found
-
-
-def with_params(f: Function, params: tuple[Var, ...]) -> Function:
-    """A function with other parameters; the record of those that it lacks then is dropped."""
-    names = {p.name for p in params if p in f.params}
-    kept = tuple((n, parameter) for parameter, n in record_of(f).items() if n in names)
-    attrs = f.attrs.with_(**{PARAMETERS: kept}) if kept else f.attrs.without(PARAMETERS)
-    return replace(f, params=params, attrs=attrs)
 
 
 def private_functions(module: IRModule) -> Iterator[tuple[str, Function, list[VarBinding]]]:

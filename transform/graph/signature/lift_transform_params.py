@@ -17,7 +17,8 @@ from ...passes import Context, Pass
 from ..purity import is_pure
 from ..rewriter import function_symbols, is_atom
 from ..uses import variables
-from .callers import function_to_change, with_params
+from .callers import function_to_change
+from .parameters import NUM_INPUT, with_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class LiftTransformParams(Pass):
         return module.with_({self.function: rest, name: transform})
 
     def _inputs(self, f: Function) -> int:
-        count = f.attrs.get("num_input") if self.inputs is None else self.inputs
+        count = f.attrs.get(NUM_INPUT) if self.inputs is None else self.inputs
         if isinstance(count, bool) or not isinstance(count, int):
             raise UnityError(
                 f"{self.name}: nothing says which inputs of {self.function} are parameters",

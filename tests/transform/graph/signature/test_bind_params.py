@@ -10,6 +10,7 @@ import pytest
 
 import unity
 from tests.transform.cases import apply, becomes, floats
+from unity import nn
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.script import parse
@@ -101,3 +102,25 @@ def test_declared_facts_of_sizes_hold() -> None:
     with pytest.raises(UnityError, match="b: expected"):
         BindParams("inner", {"b": np.ones(3, np.float32)})(parse(program), Context())
     apply(BindParams("inner", {"b": np.ones(8, np.float32)}), program)
+
+
+def test_attributes_that_tell_of_inputs_follow() -> None:
+    told = 'attrs={"input_names": ("x:0", "w:0", "b:0"), "num_input": 2, "output_names": ("y",)}'
+    program = PROGRAM.replace("@script.function", f"@script.function({told})")
+    x, w = floats(3, (2, 4), (4, 3))
+    once = apply(BindParams("main", {"w:0": w}), program).graph_functions()["main"]
+    assert dict(once.attrs) == {
+        "input_names": ("x:0", "b:0"), "num_input": 1, "output_names": ("y",)
+    }  # fmt: skip
+    same = {"x": x, "x:0": x}
+    with pytest.raises(UnityError, match="'x:0' and 'x' are the same input of main"):
+        BindParams("main", same)(parse(program), Context())
+
+
+def test_it_is_what_nn_bind_does() -> None:
+    w, b = floats(4, (4, 3), (3,))
+    step = BindParams("main", {"w": w, "b": b})
+    bound = nn.bind(parse(PROGRAM), {"w": nn.Parameter((4, 3), data=w), "b": b})
+    assert unity.structural_equal(bound, step(parse(PROGRAM), Context()))
+    with pytest.raises(UnityError, match="main calls inner"):
+        nn.bind(parse(CALLED), {"b": b}, function="inner")
