@@ -102,7 +102,7 @@ def _check_symbols(parser: GraphStatements, function: Function) -> None:
     for param in function.params:
         bound |= type_symbols(param.type)
     _collect(function.body, bound)
-    names = {symbol.name for symbol in bound}
+    names = {symbol.name for symbol in bound | parser.counters}
     for name, mention in parser.mentions.items():
         if name not in names:
             raise parser.source.error(

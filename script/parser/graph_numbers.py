@@ -8,9 +8,9 @@ negative) is checked there.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from unity.ir.dims import SymDim, dim
+from unity.ir.dims import Symbol, SymDim, dim
 from unity.ir.dtype import FLOAT32, INT64, DType
 from unity.ir.graph import Expr, PrimValue, Tuple, Var
 from unity.ir.types import PrimType, TensorType, TupleType, Type
@@ -40,6 +40,8 @@ class GraphNumbers(GraphEvaluator):
         super().__init__(source, scope, around)
         self._outermost = self.builder  # of the function's own body
         self._as_sizes: dict[tuple[GraphBuilder, Expr], SymDim] = {}
+        self.counters: set[Symbol] = set()
+        """Sizes that loops count in."""
 
     def tensor(self, node: ast.AST, e: Expr, like: DType | None = None) -> Expr:
         """A scalar as a tensor of rank 0, by default of its own dtype; anything else as it is."""
@@ -50,13 +52,24 @@ class GraphNumbers(GraphEvaluator):
             scalar_operand(e, kind, like, self.source.span(node), ast.unparse(node))
         )
 
-    def number_as(self, node: ast.AST, e: Expr, wanted: Type | None) -> Expr:
-        """A scalar as a tensor, or the other way round, where a value of that type is wanted."""
+    def number_as(
+        self, node: ast.AST, e: Expr, wanted: Type | None, *, beside: bool = False
+    ) -> Expr:
+        """A scalar as a tensor, or the other way round, where a value of that type is wanted.
+
+        Args:
+            node: Where.
+            e: The value.
+            wanted: The type; None for any.
+            beside: Whether a scalar takes the dtype of what is wanted, as beside a tensor.
+        """
         match self.type_of(e), wanted:
-            case PrimType(), TensorType():
-                return self.tensor(node, e)
+            case PrimType(), TensorType(_, kind):
+                return self.tensor(node, e, kind if beside else None)
             case TensorType(() | 0, kind), PrimType(of) if kind == of:
                 return self.builder.atom(self.scalar(node, self.builder.atom(e)))
+            case PrimType(kind), PrimType(of) if beside and kind != of:
+                return self.builder.atom(self.scalar(node, self.tensor(node, e, of)))
             case _, TupleType(fields) if isinstance(e, Tuple) and len(e.fields) == len(fields):
                 parts = zip(e.fields, fields, strict=True)
                 return Tuple(tuple(self.number_as(node, p, t) for p, t in parts), e.span)
@@ -84,7 +97,7 @@ class GraphNumbers(GraphEvaluator):
         kind = self.type_of(value)
         if isinstance(kind, PrimType) and kind.value is not None:
             return kind.value
-        if not _is_integer(kind):
+        if not is_integer(kind):
             return value
         atom = self.builder.atom(value)
         for builder in (self.builder, self._outermost):
@@ -153,13 +166,13 @@ class GraphNumbers(GraphEvaluator):
         match name, args:
             case "astype", [value]:
                 kind = FLOAT32 if function is float else INT64
-                return self._applied(node, name, [value], {"dtype": kind})
+                return self.calculated(node, name, [value], {"dtype": kind})
             case "abs", [value]:
-                return self._applied(node, name, [value], {})
+                return self.calculated(node, name, [value])
             case "minimum" | "maximum" | "add", [first, second, *rest]:
-                result = self._applied(node, name, [first, second], {})
+                result = self.calculated(node, name, [first, second])
                 for following in rest:
-                    result = self._applied(node, name, [result, following], {})
+                    result = self.calculated(node, name, [result, following])
                 return result
             case _:
                 return None
@@ -174,10 +187,24 @@ class GraphNumbers(GraphEvaluator):
             case _:
                 return None
 
-    def _applied(
-        self, node: ast.expr, name: str, args: list[object], attrs: dict[str, object]
+    def calculated(
+        self,
+        node: ast.expr,
+        name: str,
+        args: Sequence[object],
+        attrs: Mapping[str, object] | None = None,
     ) -> Expr:
-        return self.builder.atom(self.checked(node, lambda: self._op(node, name, args, attrs)))
+        """What an operator gives: a scalar, if it calculates with scalars and sizes alone."""
+        made = self.checked(node, lambda: self._op(node, name, args, dict(attrs or {})))
+        numbers = all(self._is_number(a) for a in args)
+        return self.scalar(node, self.builder.atom(made)) if numbers else made
+
+    def _is_number(self, value: object) -> bool:
+        return (
+            isinstance(self.type_of(value), PrimType)
+            if is_expr(value)
+            else (isinstance(value, bool | int | float | SymDim))
+        )
 
 
 def as_tensors(kind: Type) -> Type:
@@ -200,7 +227,7 @@ def joined(a: Type, b: Type) -> Type | None:
             return None
 
 
-def _is_integer(kind: Type) -> bool:
+def is_integer(kind: Type) -> bool:
     """Whether it is of one integer, which may be a size."""
     one = isinstance(kind, PrimType) or (isinstance(kind, TensorType) and kind.ndim == 0)
     return (

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, SymDim
+from unity.ir.dims import Dim, SymDim, always_ge, as_dim, symbols_of
 from unity.ir.dtype import BOOL
-from unity.ir.graph import Expr, TupleGet
+from unity.ir.graph import Expr, PrimValue, TupleGet
 from unity.ir.types import PrimType, TensorType, TupleType
 from unity.op.call import is_expr
-from unity.op.movement.slicing import part_of
+from unity.op.movement.slicing import part_of, whole_index
 from unity.op.table import OPS
 
 from .graph_expr import Cast, is_tensor
-from .graph_numbers import GraphNumbers
+from .graph_numbers import GraphNumbers, is_integer
 from .sizes import decided, known
 
 _OPERATORS: Mapping[type[ast.AST], str] = {
@@ -102,11 +102,11 @@ class GraphOperators(GraphNumbers):
         return of == BOOL and not (isinstance(kind, TensorType) and kind.ndim != 0)
 
     def operator(self, node: ast.expr, kind: type[ast.AST], left: object, right: object) -> object:
-        """A Python operator on tensors."""
+        """A Python operator on tensors and scalars."""
         name = _OPERATORS.get(kind)
         if name is None:
             raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
-        return self.checked(node, lambda: self._op(node, name, [left, right], {}))
+        return self.calculated(node, name, [left, right])
 
     def combine(self, node: ast.BinOp, left: object, right: object) -> object:
         """Arithmetic: an operator if a tensor takes part."""
@@ -134,7 +134,7 @@ class GraphOperators(GraphNumbers):
         if not is_expr(value):
             return super().unary(node)
         name = "negative" if isinstance(node.op, ast.USub) else "logical_not"
-        return self.checked(node, lambda: self._op(node, name, [value], {}))
+        return self.calculated(node, name, [value])
 
     def compare(self, node: ast.Compare) -> object:
         """A comparison of tensors, or of captured values."""
@@ -184,7 +184,7 @@ class GraphOperators(GraphNumbers):
             return TupleGet(base, index % len(kind.fields), self.source.span(node))
         if isinstance(base, tuple | list | dict):
             index = self.constant(node.slice)
-            if is_expr(index):
+            if is_expr(index) or isinstance(index, SymDim):
                 raise self.source.error(
                     node.slice,
                     f"which field it is must be known when the program is compiled, "
@@ -195,26 +195,48 @@ class GraphOperators(GraphNumbers):
         return self.type(node)
 
     def _part(self, node: ast.Subscript, x: Expr, shape: tuple[Dim, ...]) -> Expr:
-        """A part of a tensor: integers, slices forward, ``...`` and None."""
+        """A part of a tensor: integers, slices forward, ``...`` and None.
+
+        What is known when the program runs is an index of `take`.
+        """
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
         def applied(name: str, value: Expr, *attrs: object) -> Expr:
             operand = self.builder.atom(value)
             return self.checked(node, lambda: self._op(node, name, [operand, *attrs], {}))
 
+        index = [self._index(p) for p in parts]
         try:
-            return part_of(shape, tuple(map(self._index, parts))).of(x, applied)
+            spread = whole_index(index, len(shape))
+            late = [k for k, i in enumerate(spread) if self._is_late(i, spread[:k], shape)]
+            known = tuple(slice(None) if k in late else i for k, i in enumerate(spread))
+            found = part_of(shape, known).of(x, applied)
         except UnityError as error:
             if error.span is not None:
                 raise
             raise self.source.error(node, error.message, error.hint) from None
+        for k in reversed(late):
+            axis = sum(i is None or isinstance(i, slice) for i in known[:k])
+            found = applied("take", found, spread[k], axis)
+        return found
+
+    def _is_late(self, index: object, before: Sequence[object], shape: tuple[Dim, ...]) -> bool:
+        """Whether only the run tells which element an index means, or that it is there."""
+        if is_expr(index):
+            return True
+        if not isinstance(index, SymDim) or self.counters.isdisjoint(symbols_of(index)):
+            return False
+        size = shape[sum(i is not None for i in before)]
+        return not (always_ge(index, 0) and always_ge(size, as_dim(index + 1)))
 
     def _index(self, node: ast.expr) -> object:
         if isinstance(node, ast.Slice):
             ends = (node.lower, node.upper, node.step)
             return slice(*(None if e is None else self._end(e) for e in ends))
-        value = self.value(node)
-        if is_expr(value):
+        value = self.operand(node)
+        if isinstance(value, PrimValue) and not isinstance(value.value, float | bool):
+            return value.value
+        if is_expr(value) and not is_integer(self.type_of(value)):
             raise self.source.error(
                 node, "an index holds a tensor", "R.take(x, indices, axis=0) takes rows by number"
             )

@@ -1,4 +1,4 @@
-"""Loops of statements, and ways out of them: while, for, break, continue, return.
+"""Loops of statements, and ways out of them: while, break, continue, return.
 
 Control of graph functions is structured: a loop ends where its condition is false. What leaves it
 before is state of the loop: whether it goes on, whether it has returned, and what. What stands
@@ -9,12 +9,12 @@ run, and each value has the type that it has on its way.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from unity.ir.dims import Symbol, SymDim
+from unity.ir.dims import Symbol
 from unity.ir.dtype import BOOL
 from unity.ir.graph import (
     Body,
@@ -32,11 +32,12 @@ from unity.ir.lattice import erase, is_subtype, join
 from unity.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder
-from unity.op.call import is_expr
+from unity.op.call import prim_value
 
 from ..printer import text as printed
 from .exits import assigned, exits, read
-from .graph_loops import NOTHING_LIVE, Follow, GraphLoops, Leaving, LocalBody
+from .graph_counting import GraphCounting
+from .graph_loops import NOTHING_LIVE, Follow, Leaving, LocalBody
 from .graph_numbers import as_tensors
 from .scope import MISSING
 
@@ -69,7 +70,26 @@ class _Loop:
     met: list[Type] = field(default_factory=list[Type])
 
 
-class GraphRepeats(GraphLoops):
+def _any_number(kind: Type) -> Type:
+    """The type of a loop's state that begins so: a scalar may be another one in each round."""
+    return PrimType(kind.dtype) if isinstance(kind, PrimType) else kind
+
+
+def _wider(a: Type, b: Type) -> Type:
+    """A type that holds both; a scalar is a tensor where the other one is."""
+    match a, b:
+        case (PrimType(one), PrimType(other)):
+            return PrimType(max(one, other, key=lambda d: (d.is_float, d.bits)))
+        case (PrimType(), TensorType(_, kind) as tensor) | (
+            TensorType(_, kind) as tensor,
+            PrimType(),
+        ):
+            return join(TensorType((), kind), tensor)
+        case _:
+            return join(a, b)
+
+
+class GraphRepeats(GraphCounting):
     """Parses loops of statements and what leaves them."""
 
     _ways = 0
@@ -157,97 +177,6 @@ class GraphRepeats(GraphLoops):
         made = self.checked(place, lambda: If(condition, then, orelse, where))
         return self.builder.emit(made, "result", self.source.span(node))
 
-    # ------------------------------------------------------------------ for
-
-    def for_loop(self, node: ast.For, live: frozenset[str], follow: Follow | None) -> Expr | None:
-        """A loop over captured values is written out; one to a size counts when it runs."""
-        self.source.refuse_else(node)
-        match node:
-            case ast.For(
-                ast.Name(),
-                ast.Call(ast.Name("range"), [_] | [_, _] | [_, _, _] as bounds, []),
-            ):
-                values = [self.value(b) for b in bounds]
-                if not any(isinstance(v, SymDim) or is_expr(v) for v in values):
-                    return self._written_out(node, live, follow)
-                result = self.while_statement(self._counting(node, values), follow)
-                return result if result is not None or follow is None else follow()
-            case _:
-                return self._written_out(node, live, follow)
-
-    def _counting(self, node: ast.For, bounds: Sequence[object]) -> ast.While:
-        """``for i in range(n)`` as a while loop over a count that the body can't change.
-
-        Where it ends is known before it, as in Python; both have names that no program can use.
-        """
-        first, end, step = ((0, *bounds, 1), (*bounds, 1), (*bounds,))[len(bounds) - 1]
-        if isinstance(step, bool) or not isinstance(step, int) or step == 0:
-            raise self.source.error(
-                node.iter, "the step of a range must be a number other than 0 that is known"
-            )
-        begin = self.tensor(node.iter, self.graph(node.iter, first))
-        count = ast.Name(self._hidden(node, "count", self.builder.atom(begin)), ast.Load())
-        last = self.builder.atom(end) if is_expr(end) else end
-        limit = ast.Name(self._hidden(node, "end", last), ast.Load())
-        taken = ast.Assign([node.target], count)
-        one = ast.BinOp(count, ast.Add(), ast.Constant(step))
-        on = ast.Assign([ast.Name(count.id, ast.Store())], one)
-        test = ast.Compare(count, [ast.Lt() if step > 0 else ast.Gt()], [limit])
-        leaves = any(True for _ in exits(node.body))
-        body = [taken, on, *node.body] if leaves else [taken, *node.body, on]
-        loop = ast.While(test, body, [])
-        for made in ast.walk(loop):
-            if isinstance(made, ast.expr | ast.stmt) and not hasattr(made, "lineno"):
-                ast.copy_location(made, node.iter)
-        return loop
-
-    def _hidden(self, node: ast.For, what: str, value: object) -> str:
-        """Bind a value of a loop to a name that nothing else has: a space is in it."""
-        name = f"{ast.unparse(node.target)} {what}"
-        while self.scope.local(name) is not MISSING:
-            name += " "
-        self.scope.bind(name, value)
-        return name
-
-    def _written_out(
-        self, node: ast.For, live: frozenset[str], follow: Follow | None
-    ) -> Expr | None:
-        values = self.parts(node.iter, self.value(node.iter))
-        if not isinstance(values, tuple | list | range):
-            raise self.source.error(
-                node.iter,
-                f"{ast.unparse(node.iter)!r} is nothing that a loop goes through",
-                "for goes through range(n), tuples and lists; rows of a tensor: R.scan, or "
-                "R.take(x, i, axis=0) for i in range(n)",
-            )
-        around, live = self.leaving, live | read(node.body)
-
-        def behind() -> Expr | None:
-            inside, self.leaving = self.leaving, around
-            result = None if follow is None else follow()
-            self.leaving = inside
-            return result
-
-        def step(k: int) -> Expr | None:
-            if k == len(values):
-                return behind()
-            inside = self.leaving
-            self.leaving = Leaving(behind, lambda: step(k + 1), self._on_return(around))
-            self._assign(node.target, values[k], node.iter, None)
-            result = self.suite(node.body, live, follow=lambda: step(k + 1))
-            self.leaving = inside
-            return result
-
-        if follow is not None:
-            return step(0)
-        for value in values:
-            self._assign(node.target, value, node.iter, None)
-            self.suite(node.body, live)
-        return None
-
-    def _on_return(self, around: Leaving | None) -> Callable[[ast.Return, Expr], Expr]:
-        return (lambda _, value: value) if around is None else around.on_return
-
     # ------------------------------------------------------------------ while
 
     def while_statement(self, node: ast.While, follow: Follow | None) -> Expr | None:
@@ -266,9 +195,8 @@ class GraphRepeats(GraphLoops):
                 "the loop changes nothing that was there before it",
                 "give the changing values names before the loop",
             )
-        start = [self.builder.atom(self.graph(node.test, self.scope.local(n))) for n in names]
-        init = [self.tensor(node.test, e) for e in start]
-        types = [self.type_of(e) for e in init]
+        init = [self._begin(node.test, self.scope.local(n)) for n in names]
+        types = [_any_number(self.type_of(e)) for e in init]
         seen = (type_symbols(v.type) for v in self.scope.locals() if isinstance(v, Var))
         known = self.symbols.union(*seen)
         loop = _Loop(node, names, stops, returns, known, types)
@@ -284,6 +212,12 @@ class GraphRepeats(GraphLoops):
             return None
         (last,) = [e for e in out if isinstance(e, ast.Return)][-1:]
         return self._behind(node, last, values[-2], values[-1], follow)
+
+    def _begin(self, node: ast.expr, value: object) -> Expr:
+        """What a loop's state begins with; a number of Python is a scalar."""
+        if isinstance(value, bool | int | float):
+            return prim_value(value, None, self.source.span(node))
+        return self.builder.atom(self.graph(node, value))
 
     def _behind(
         self, node: ast.While, last: ast.Return, returned: Expr, value: Expr, follow: Follow | None
@@ -326,7 +260,9 @@ class GraphRepeats(GraphLoops):
     def _settled(self, loop: _Loop, init: Sequence[Expr], rounds: int = 4) -> Expr:
         """The loop, parsed again with wider types as long as its states outgrow them."""
         node = loop.node
-        names, types, start = [*loop.names], [*loop.types], [*init]
+        names, types = [*loop.names], [*loop.types]
+        begins = zip(init, loop.types, strict=True)
+        start = [self.number_as(node.test, e, t, beside=True) for e, t in begins]
         if loop.stops:
             names.append("goes_on")
             types.append(PrimType(BOOL))
@@ -346,7 +282,7 @@ class GraphRepeats(GraphLoops):
         fits = all(map(is_subtype, fields, loop.types))
         wider = self._widen_returned(loop)
         if rounds and (not fits or wider):
-            loop.types = [join(a, b) for a, b in zip(fields, loop.types, strict=True)]
+            loop.types = [_wider(a, b) for a, b in zip(fields, loop.types, strict=True)]
             return self._settled(loop, init, rounds - 1)
         where = self.source.span(node.test)
         return self.checked(node.test, lambda: While(states, tuple(start), condition, body, where))
@@ -409,7 +345,9 @@ class GraphRepeats(GraphLoops):
         def following(goes_on: bool, returned: Expr | None = None) -> Expr:
             states = zip(names, loop.types, strict=True)
             values = [
-                self.number_as(node.test, self.graph(node.test, self.scope.local(n)), t)
+                self.number_as(
+                    node.test, self._begin(node.test, self.scope.local(n)), t, beside=True
+                )
                 for n, t in states
             ]
             if loop.stops:

@@ -6,12 +6,15 @@ import numpy as np
 
 from tests.script.expected import N, body, f32_, op, same
 from unity import script
+from unity.ir.attrs import Attrs
 from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.graph import (
     Call,
     Constant,
     Function,
     If,
+    Op,
+    PrimValue,
     Scan,
     Tuple,
     TupleGet,
@@ -20,6 +23,7 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.types import (
+    PrimType,
     TensorType,
     TupleType,
 )
@@ -109,21 +113,31 @@ def test_while_carries_what_it_changes() -> None:
             y = t
         return y
 
-    kind, count = f32_(N), TensorType((), INT64)
+    kind, count, number = f32_(N), PrimType(INT64), TensorType((), INT64)
     x, y0, y, t, y1, last = (Var(v, kind) for v in ("x", "y0", "y", "t", "y1", "last"))
     i, i1, less = Var("i", count), Var("i1", count), Var("less", TensorType((), BOOL))
+    held, held1, add = Var("held", number), Var("held1", number), Var("add", number)
+    goes_on, of_int = Var("goes_on", PrimType(BOOL)), Attrs({"dtype": INT64})
     pair_type = TupleType((kind, count))
     pair, whole = Var("pair", TupleType((count, kind))), Var("w", TupleType((count, kind)))
     last_i = Var("li", count)
-    zero, one, three = (Constant(np.asarray(v, np.int64)) for v in (0, 1, 3))
+    zero = PrimValue(0, INT64)
+    one, three = (Constant(np.asarray(v, np.int64)) for v in (1, 3))
     loop = While(
         (i, y),
         (zero, y0),
-        body(less, VarBinding(less, op("less", i, three))),
+        body(
+            goes_on,
+            VarBinding(held, Call(Op("scalar_tensor"), (i,), of_int)),
+            VarBinding(less, op("less", held, three)),
+            VarBinding(goes_on, op("item", less)),
+        ),
         body(
             pair,
             VarBinding(t, op("exp", y)),
-            VarBinding(i1, op("add", i, one)),
+            VarBinding(held1, Call(Op("scalar_tensor"), (i,), of_int)),
+            VarBinding(add, op("add", held1, one)),
+            VarBinding(i1, op("item", add)),
             VarBinding(y1, t),
             VarBinding(pair, Tuple((i1, y1))),
         ),

@@ -102,15 +102,15 @@ class GraphBuilder:
         self._names[base] = count
         return found
 
-    def fresh(self, name: str) -> Symbol:
-        """A symbol like `name` that nothing here mentions."""
+    def fresh(self, name: str, *, min: int = 0) -> Symbol:
+        """A symbol like `name` that nothing here mentions, which is `min` at least."""
         base = identifier(name)
         found, count = base, 0
         while found in self._symbols:
             count += 1
             found = f"{base}_{count}"
         self._symbols.add(found)
-        return dim(found)
+        return dim(found, min=min)
 
     def has_symbol(self, name: str) -> bool:
         """Whether something here mentions a symbol of this name, or may."""

@@ -31,7 +31,8 @@ class SimplifyOps(Pass):
     Views of views become one view, and products of views that merge batch axes views of products.
     A transposition of a transposition becomes one or none; one that only moves axes of extent 1 a
     view. Casts to the same dtype, slices of everything, broadcasts and views to the same shape, and
-    operations with a neutral constant are dropped. Dividing by a power of two becomes a
+    operations with a neutral constant are dropped, and so is a number taken out of a tensor and put
+    into one again. Dividing by a power of two becomes a
     multiplication, squaring by `power` a square.
 
     >>> from unity.script import parse, print_module
@@ -349,6 +350,18 @@ def _power(m: RuleCall) -> Expr | None:
     return None
 
 
+def _tensor_of(m: RuleCall) -> Expr | None:
+    """scalar_tensor(item(x)) -> x."""
+    made = m.producer("item")
+    return None if made is None else made.args[0]
+
+
+def _number_in(m: RuleCall) -> Expr | None:
+    """item(scalar_tensor(s)) -> s."""
+    made = m.producer("scalar_tensor")
+    return None if made is None else made.args[0]
+
+
 RULES: dict[str, SimplifyRule] = {
     "astype": _same_type,
     "broadcast_to": _same_type,
@@ -356,11 +369,13 @@ RULES: dict[str, SimplifyRule] = {
     "divide": _divide,
     "expand_dims": _view,
     "flatten": _view,
+    "item": _number_in,
     "multiply": _multiply,
     "nn.pad": _pad,
     "permute_dims": _transpose,
     "power": _power,
     "reshape": _view,
+    "scalar_tensor": _tensor_of,
     "squeeze": _view,
     "strided_slice": _slice,
     "subtract": _subtract,

@@ -150,7 +150,10 @@ def _split_infer(call: OpCall) -> Type:
     along = axis(call, call.attrs["axis"], len(x.shape))
     ends = _ends(given, x.shape[along])
     if isinstance(ends, str):
-        raise call.error(f"{ends}, splitting {type_text(x)} along axis {along}")
+        raise call.error(
+            f"{ends}, splitting {type_text(x)} along axis {along}",
+            "parts by slices (x[:k] and x[k:], R.strided_slice) are cut to what is there",
+        )
     fields: list[TensorType] = []
     begin: Dim = 0
     for end in ends:

@@ -393,7 +393,7 @@ def part_of(shape: Sequence[Dim], index: object, take: str = "R.take") -> Part:
     """
     given = index if isinstance(index, tuple) else (index,)
     found = Part()
-    spread = _spread(given, len(shape))
+    spread = whole_index(given, len(shape))
     axis = 0
     for i in spread:
         if i is None:
@@ -418,7 +418,7 @@ def part_of(shape: Sequence[Dim], index: object, take: str = "R.take") -> Part:
     return found
 
 
-def _spread(given: Sequence[object], rank: int) -> list[object]:
+def whole_index(given: Sequence[object], rank: int) -> list[object]:
     """An index with a slice for each axis that it does not name."""
     named = sum(i is not None and i is not ... for i in given)
     if sum(i is ... for i in given) > 1 or named > rank:
