@@ -10,7 +10,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overlo
 from weakref import WeakValueDictionary
 
 from unity.arguments import public, public_class, shown
-from unity.errors import UnityError
+from unity.errors import UnityError, trim_frames
 from unity.ir.attrs import Attrs
 from unity.ir.graph import Binding, Body, Expr, Function, FunctionRef
 from unity.ir.module import Definition, ExternFunc, IRModule
@@ -90,7 +90,11 @@ class ScriptPrimFunc(Generic[P]):
     def __call__(self, *args: ArrayLike) -> None: ...
     def __call__(self, *args: object, **kwargs: object) -> None:
         """Run it on arrays: inputs, then outputs, which are written. Compiled at the first call."""
-        self._runner.call(self, args, kwargs)
+        try:
+            self._runner.call(self, args, kwargs)
+        except UnityError as error:
+            trim_frames(error, ScriptPrimFunc.__call__.__code__)
+            raise
 
 
 _plain: WeakValueDictionary[int, ScriptPrimFunc[...]] = WeakValueDictionary()
@@ -140,7 +144,11 @@ class ScriptFunction(Generic[P, T_co]):
     def __call__(self, *args: ArrayLike, **kwargs: ArrayLike) -> object: ...
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Run it on arrays; compiled at the first call."""
-        return self._runner.call(self, args, kwargs)
+        try:
+            return self._runner.call(self, args, kwargs)
+        except UnityError as error:
+            trim_frames(error, ScriptFunction.__call__.__code__)
+            raise
 
 
 @public_class

@@ -47,6 +47,8 @@ class GraphCalls(GraphSequences):
     """Evaluates the calls of ``R`` that are no operators."""
 
     def _language_call(self, node: ast.Call, path: str) -> object:
+        if path in _TVMS:
+            raise self.source.error(node, f"{path} is a word of TVMScript", _TVMS[path])
         rule = _CALLS.get(path)
         return super()._language_call(node, path) if rule is None else rule(self, node)
 
@@ -432,3 +434,12 @@ def _overflows(value: object, data: Array) -> bool:
     if data.dtype.kind in "iu":
         return bool((np.abs(held - wide) > 1 + np.abs(wide) * 2.0**-50).any())
     return bool((np.isfinite(wide) & ~np.isfinite(held)).any())
+
+
+_TVMS: Mapping[str, str] = {
+    "R.output": "leave it out: what a dataflow block binds is seen behind it, as Python has it",
+    "R.func_attr": "the decorator takes them: @script.function(attrs={...})",
+    "R.func_ret_struct_info": "annotate what the function returns: -> f32[Tensor, n]",
+    "R.emit": "assign the value to a name, or write it alone: R.print(x)",
+}
+"""Words of Relax that are said otherwise here, and how; `unity.script.tvmscript` reads them."""

@@ -275,17 +275,13 @@ class GraphEvaluator(Evaluator):
             return self._language_call(node, function.path)
         span = self.source.span(node)
         match function:
-            case ScriptPrimFunc():
-                raise self.source.error(
-                    node,
-                    f"{function.name!r} is a prim_func: it can't be called like a function",
-                    f"write R.call_tir({function.name}, (...), out=f32[Tensor, ...])",
-                )
-            case ScriptFunction() | ScriptExtern() | Named():
+            case ScriptPrimFunc() | ScriptFunction() | ScriptExtern() | Named():
                 callee: FunctionRef | Var = self.reference(function, span)
                 if callee.name in self.around.kernels:
                     raise self.source.error(
-                        node, f"{callee.name!r} is a prim_func", "write R.call_tir(...)"
+                        node,
+                        f"{callee.name!r} is a prim_func: it can't be called like a function",
+                        f"write R.call_tir({callee.name}, (...), out=f32[Tensor, ...])",
                     )
             case Var():
                 callee = function

@@ -17,9 +17,11 @@ from unity.op.registry import attr_value
 from unity.te.reinterpret import reinterpreted
 
 from ..marker import Marker
+from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc
 from ..scalar_names import OPERATIONS, SCALAR_SIGNATURES
 from .evaluate import shown
 from .prim_expr import PrimEvaluator, is_number, is_prim_expr, kind_of
+from .scope import Named
 
 _NUMBER: Mapping[str, float] = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
@@ -44,6 +46,17 @@ class PrimCalls(PrimEvaluator):
         if any(is_prim_expr(self.value(a)) for a in node.args if not isinstance(a, ast.Starred)):
             raise self.not_runnable(node, function)
         return super().call(node)
+
+    def not_runnable(self, node: ast.Call, function: object) -> UnityError:
+        """The error for a call of a function that parsing doesn't run: no kernel calls another."""
+        if not isinstance(function, Named | ScriptFunction | ScriptPrimFunc | ScriptExtern):
+            return super().not_runnable(node, function)
+        return self.source.error(
+            node,
+            f"{ast.unparse(node.func)!r} is a function of the program: kernels call none",
+            "write its loops in this kernel, or call one behind the other from a graph function: "
+            "R.call_tir(...); T.call_extern calls a function of C",
+        )
 
     def _language_call(self, node: ast.Call, path: str) -> PrimExpr:
         rule = _CALLS.get(path)

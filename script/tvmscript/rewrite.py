@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 from ..parser.source import Source
 from .calls import CallRewriter
+from .graph.devices import check_here
 from .graph.outputs import check_seen
 from .graph.storage import check_killed
 from .handles import without_handles
@@ -43,6 +44,7 @@ class Rewriter(CallRewriter):
         decorator = node.decorator_list[0]
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         kind = path_of(called)
+        check_here(self.source, decorator, kind)
         if kind not in ("T.prim_func", "R.function"):
             raise self.source.error(decorator, f"unknown decorator {kind!r}")
         self.in_graph = kind == "R.function"
@@ -69,7 +71,7 @@ class Rewriter(CallRewriter):
             node.returns = self.visit(node.returns)
         node.body = self._suite(body) or [at_place(ast.Pass(), node)]
         given = options_of(self.source, decorator, kind)
-        if self.in_graph and "private" in given and constant(given["private"].value):
+        if "private" in given and constant(given["private"].value):
             attrs = _with_private(attrs, given["private"])
         options = [keyword("attrs", attrs)] if attrs is not None else []
         if "pure" in given:
@@ -227,7 +229,8 @@ class Rewriter(CallRewriter):
                     if not in_block:
                         raise self.source.error(call, "attributes of a block stand in a block")
                 case ast.With():
-                    check_seen(self.source, node, nodes[k + 1 :])
+                    if _is_dataflow(node):
+                        check_seen(self.source, node, nodes[k + 1 :])
                     found.append(self._with(node))
                     last = node.body[-1]
                     if isinstance(last, ast.Return) and self.in_graph:
@@ -255,7 +258,7 @@ class Rewriter(CallRewriter):
         return found
 
     def _check_outputs(self, call: ast.Call, nodes: Sequence[ast.stmt]) -> None:
-        """``R.output`` names what the block binds; ours can all be seen outside."""
+        """``R.output`` names what the block binds."""
         bound = {n.id for s in nodes for n in ast.walk(s) if _is_bound(n)}
         for given in (*call.args, *call.keywords):
             if not isinstance(given, ast.Name) or given.id not in bound:
@@ -455,6 +458,11 @@ def _alignment(source: Source, annotations: ast.expr | None) -> ast.expr | None:
 def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
     """Whether it is a name on the left of a binding."""
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _is_dataflow(node: ast.With) -> bool:
+    given = node.items[0].context_expr
+    return isinstance(given, ast.Call) and path_of(given.func) == "R.dataflow"
 
 
 def _of_region(call: ast.Call) -> bool:

@@ -129,7 +129,7 @@ _ROWS: tuple[Foreign, ...] = (
 )
 FOREIGN: Mapping[str, Foreign] = {row.signature.name: row for row in _ROWS}
 PRIM_FUNC_OPTIONS = frozenset({"private", "check_well_formed", "s_tir"})
-"""What ``@T.prim_func`` takes: nothing that makes a difference here, where all is checked always
-and every kernel of a module is known by its name; a graph function keeps `private` as attribute."""
+"""What ``@T.prim_func`` takes; `private` is kept as attribute, the others make no difference here,
+where all is checked always."""
 FUNCTION_OPTIONS = frozenset({"pure", "private", "check_well_formed"})
 MODULE_OPTIONS = frozenset({"check_well_formed", "s_tir"})

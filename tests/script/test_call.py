@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -86,3 +89,22 @@ def test_a_size_that_no_shape_gives_is_an_argument() -> None:
     out = np.ones(4, np.float32)
     first(np.arange(4, dtype=np.float32) + 1, out, 2)
     np.testing.assert_array_equal(out, [1, 2, 0, 0])
+
+
+def test_errors_of_calls_end_in_the_users_line() -> None:
+    @script.prim_func
+    def copied(a: f32[Buffer, 4], b: f32[Buffer, 4]) -> None:
+        for i in range(4):
+            b[i] = a[i]
+
+    @script.function
+    def twice(a: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        return a + a
+
+    short = np.ones(3, np.float32)
+    calls: list[Callable[[], object]] = [lambda: copied(short, short), lambda: twice(short)]
+    for call in calls:
+        for _ in range(2):  # compiled anew, and found
+            with pytest.raises(UnityError) as told:
+                call()
+            assert traceback.extract_tb(told.value.__traceback__)[-1].filename == __file__

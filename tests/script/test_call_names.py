@@ -24,6 +24,21 @@ def test_names_of_other_languages_are_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("R.output(x)", "leave it out: what a dataflow block binds is seen behind it"),
+        ("R.func_attr({'a': 1})", "@script.function(attrs="),
+        ("R.func_ret_struct_info(x)", "annotate what the function returns"),
+        ("R.emit(x)", "assign the value to a name"),
+    ],
+)
+def test_words_of_tvmscript_are_told(call: str, hint: str) -> None:
+    with pytest.raises(UnityError, match="is a word of TVMScript") as told:
+        parse(PROGRAM.format(call))
+    assert hint in str(told.value.hint)
+
+
+@pytest.mark.parametrize(
     ("value", "dtype"),
     [("131072.0", "float16"), ("[1.0, -1e6]", "float16"), ("1e39", "float32"), ("1e20", "int64")],
 )

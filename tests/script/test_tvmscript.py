@@ -18,7 +18,7 @@ from unity.script import tvmscript
 OURS = """
 n = dim("n")
 
-@script.prim_func
+@script.prim_func(attrs={"private": True})
 def matmul(A: f32[Buffer, n, 128], B: f32[Buffer, 128, 64], C: f32[Buffer, n, 64]) -> None:
     for i, j, k in T.grid(n, 64, 128):
         with T.block("matmul", attrs={"tiled": True}):

@@ -10,6 +10,8 @@ from unity import script
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 from unity.script import tvmscript
+from unity.transform import Context
+from unity.transform.graph import EliminateDeadCode
 
 
 def kernel(head: str = "", attrs: str = "{}", body: str = "A[0] = T.float32(1)") -> str:
@@ -46,7 +48,64 @@ def module(options: str) -> str:
     return f"@I.ir_module({options})\nclass M:" + kernel().replace("\n", "\n    ")
 
 
+CALLING = """
+@I.ir_module
+class M:
+    @T.prim_func
+    def copied(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = A[i]
+
+    {function}
+"""
+FROM_A_KERNEL = """@T.prim_func
+    def other(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        M.copied(A.data, B.data)
+"""
+DIRECTLY = """@R.function
+    def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+        z = M.copied(x, y)
+        return z
+"""
+OF_PYTHON = """@I.pyfunc
+    def main(self, x):
+        return x
+"""
+WITH_PYTHON = """@R.function
+    def main(x: R.Tensor((4,), "float32")):
+        z = R.call_py_func("f", (x,), out_sinfo=R.Tensor((4,), "float32"))
+        return z
+"""
+WITHIN_ITSELF = """@R.function
+    def main(x: R.Tensor((4,), "float32")):
+        @R.function
+        def inner(y: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            z = inner(y)
+            return z
+        z = inner(x)
+        return z
+"""
 REFUSED = {
+    "a kernel of a kernel": (
+        CALLING.format(function=FROM_A_KERNEL),
+        "'copied' is a function of the program: kernels c",
+    ),
+    "a kernel as a function": (
+        CALLING.format(function=DIRECTLY),
+        "'copied' is a prim_func: it can't be called like a fu",
+    ),
+    "a function of Python": (
+        CALLING.format(function=OF_PYTHON),
+        "Unity has no I.pyfunc: functions of Python are regis",
+    ),
+    "a call of Python": (
+        CALLING.format(function=WITH_PYTHON),
+        "Unity has no R.call_py_func: functions of Python a",
+    ),
+    "a closure of itself": (
+        CALLING.format(function=WITHIN_ITSELF),
+        "'inner' can't call itself: it is a closure",
+    ),
     "ret, a keyword": (returning("T.ret(x * y, zzz=1)"), "T.ret has no parameter 'zzz'"),
     "ret, a dtype": (returning("T.ret(x * y, dtype=-7)"), "returns int32, T.ret says -7"),
     "ret, another dtype": (returning('T.ret(x, dtype="int8")'), "T.ret says 'int8'"),
@@ -130,6 +189,47 @@ def main(x: R.Tensor((4,), "float32")):
 def test_what_a_block_does_not_put_out_is_not_seen(told: str, after: str) -> None:
     with pytest.raises(UnityError, match="'a' is bound in a dataflow block whose outputs it is"):
         tvmscript.parse(BLOCK.format(told=told, after=after))
+
+
+@pytest.mark.parametrize("after", ["return b", "c = R.exp(a)\n    return c"])
+def test_of_a_block_without_output_nothing_is_seen(after: str) -> None:
+    text = BLOCK.replace("        R.output({told})\n", "").format(after=after)
+    with pytest.raises(
+        UnityError, match="is bound in a dataflow block whose outputs it is"
+    ) as told:
+        tvmscript.parse(text)
+    assert told.value.hint in (
+        "R.output(a) in the block lets it be seen behind it",
+        "R.output(b) in the block lets it be seen behind it",
+    )
+    assert tvmscript.parse(BLOCK.replace("R.output({told})", "pass").format(after="return x"))
+
+
+def test_a_private_kernel_is_one_where_it_is_called_alone() -> None:
+    text = """
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def twice(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = A[i] * T.float32(2)
+
+    @T.prim_func(private=True)
+    def unused(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = A[i]
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        y = R.call_tir(M.twice, (x,), out_sinfo=R.Tensor((4,), "float32"))
+        return y
+"""
+    read = tvmscript.parse(text)
+    assert all(f.attrs["private"] is True for f in read.prim_funcs().values())
+    assert unity.structural_equal(script.parse(script.print_module(read)), read)
+    assert EliminateDeadCode()(read, Context()).prim_funcs().keys() == {"twice"}
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(unity.compile(read)(x), x * 2)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,12 @@ _ELSEWHERE: Mapping[str, str] = {
     ),
     **dict.fromkeys(("runtime.disco.", "disco."), _MACHINES),
     **dict.fromkeys(("R.hint_on_device", "R.device"), "it compiles for cpus"),
+    **dict.fromkeys(
+        ("I.pyfunc", "R.call_py_func"),
+        "functions of Python are registered by unity.register_function and called by R.call_packed",
+    ),
 }
-"""What begins so is of several machines, or of devices that are no CPU."""
+"""What begins so is of several machines, of devices that are no CPU, or of the host."""
 _VDEVICE = Signature.parse('I.vdevice(target=None, vdevice_id=0, memory_scope="global")')
 
 

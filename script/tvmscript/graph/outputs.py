@@ -1,4 +1,4 @@
-"""``R.output``: of what a dataflow block binds, only that is seen behind it."""
+"""``R.output``: of what a dataflow block binds, only that is seen behind it; nothing without it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ def check_seen(source: Source, block: ast.With, later: Sequence[ast.stmt]) -> No
         and isinstance(s.value, ast.Call)
         and path_of(s.value.func) == "R.output"
     ]
-    if not told:
-        return
     outputs = {path_of(a) for args in told for a in args}
     _check(source, later, _bound(block.body) - outputs)
 

@@ -270,4 +270,35 @@ KERNELS = (
         """,
         hint="write -> None, and a buffer parameter for each output",
     ),
+    Mistake(
+        "A kernel that calls another",
+        """
+        @script.prim_func
+        def twice(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
+            for i in range(n):
+                b[i] = a[i] * 2.0
+
+
+        @script.prim_func
+        def four_times(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
+            twice(a, b)
+            twice(b, b)
+        """,
+        "'twice' is a function of the program: kernels call none",
+        "Kernels are loops over buffers; graph functions call them, and fuse what lies in a row.",
+        """
+        @script.prim_func
+        def twice(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
+            for i in range(n):
+                b[i] = a[i] * 2.0
+
+
+        @script.function
+        def four_times(x: f32[Tensor, n]) -> f32[Tensor, n]:
+            y = R.call_tir(twice, (x,), out=f32[Tensor, n])
+            return R.call_tir(twice, (y,), out=f32[Tensor, n])
+        """,
+        hint="write its loops in this kernel, or call one behind the other from a graph function: "
+        "R.call_tir(...); T.call_extern calls a function of C",
+    ),
 )
