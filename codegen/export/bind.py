@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from unity.codegen import dlpack
 from unity.codegen.vm.layout import Layout
 from unity.codegen.vm.native_body import fact_conditions
+from unity.codegen.vm.numbers import load_number
+from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot, size_text
 
 from .function import CFunction
 from .messages import Messages
+from .names import leaf_name
 
 
 def bind_text(index: int, layout: Layout, messages: Messages) -> str:
-    """``i32 unity_c_bind_K(ptr inputs, ptr slots, ptr data)``, for the function of index K.
+    """``i32 unity_c_bind_K(ptr inputs, ptr slots, ptr data, ptr numbers)``, for the function K.
+
+    Scalars are put into `numbers`, a word for each input, as native code takes them.
 
     Args:
         index: The function's index in the program.
@@ -24,14 +30,20 @@ def bind_text(index: int, layout: Layout, messages: Messages) -> str:
     """
     binder = _Binder(messages, layout)
     binder.t.block("entry")
-    for k, (spec, param) in enumerate(zip(layout.inputs, layout.code.params, strict=True)):
+    for k, (spec, path) in enumerate(zip(layout.inputs, layout.paths, strict=True)):
         tensor = binder.t.load("ptr", "%inputs", k, "ptr")
-        if isinstance(spec, p.TensorSpec):
-            binder.tensor_input(k, tensor, spec, f"input {param.name}")
-        elif isinstance(spec, p.ShapeSpec):
-            binder.shape_input(k, tensor, spec.dims or (), f"input {param.name}")
+        what = f"input {leaf_name(layout.code, path)}"
+        match spec:
+            case p.TensorSpec():
+                binder.tensor_input(k, tensor, spec, what)
+            case p.ShapeSpec():
+                binder.shape_input(k, tensor, spec.dims or (), what)
+            case p.ScalarSpec():
+                binder.scalar_input(k, tensor, spec, what)
+            case _:
+                assert_never(spec)
     binder.finish()
-    params = "ptr %inputs, ptr %slots, ptr %data"
+    params = "ptr %inputs, ptr %slots, ptr %data, ptr %numbers"
     return binder.finished(f"define internal i32 @unity_c_bind_{index}({params})")
 
 
@@ -65,6 +77,16 @@ class _Binder(CFunction):
         t.store("ptr", "null", "%data", k)
         for i, size in enumerate(dims):
             self.size(size, t.load("i64", data, i, "i64"), f"{what}[{i}]")
+
+    def scalar_input(self, k: int, tensor: str, spec: p.ScalarSpec, what: str) -> None:
+        """An input that is a scalar: a tensor without axes."""
+        t, kind = self.t, dtype(spec.dtype)
+        self.tensor(tensor, p.TensorSpec(spec.dtype, (), 0), what)
+        number = load_number(t, kind, self.data(tensor))
+        t.store("double" if kind.is_float else "i64", number, "%numbers", k)
+        t.store("ptr", t.at("%numbers", k, "i64"), "%data", k)
+        if spec.value is not None:
+            self.size(spec.value, number, what)
 
     def size(self, size: Size, actual: str, where: str) -> None:
         """Bind a symbol, or keep a size to be compared when all are bound."""

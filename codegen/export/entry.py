@@ -17,6 +17,7 @@ from unity.runtime import program as p
 from .bind import bind_text
 from .function import CFunction
 from .messages import Messages
+from .names import leaf_name
 
 
 def entry_text(prefix: str, index: int, layout: Layout, messages: Messages) -> str:
@@ -42,8 +43,10 @@ def _planned(f: CFunction, index: int, layout: Layout) -> str:
     t.block("entry")
     t.do(f"%slots = alloca [{layout.slots + 1} x i64]")
     t.do(f"%data = alloca [{len(layout.inputs) + 1} x ptr]")
+    t.do(f"%numbers = alloca [{len(layout.inputs) + 1} x i64]")
     t.do(f"%flat = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
-    f.hand_on(t.let(f"call i32 @unity_c_bind_{index}(ptr %inputs, ptr %slots, ptr %data)"))
+    given = "ptr %inputs, ptr %slots, ptr %data, ptr %numbers"
+    f.hand_on(t.let(f"call i32 @unity_c_bind_{index}({given})"))
     bytes_ = t.let(f"call i64 @unity_plan_{index}(ptr %slots, ptr %flat)")
     possible = t.let(f"icmp sge i64 {bytes_}, 0")
     f.require(possible, "a size is negative, or beyond any memory, for inputs of these sizes")
@@ -120,7 +123,8 @@ def _apart(f: CFunction, layout: Layout) -> None:
     for k, spec in enumerate(layout.inputs):
         if isinstance(spec, p.TensorSpec):
             written = k in code.given_away
-            places.append((f"input {code.params[k].name}", "%data", k, spec, written))
+            name = leaf_name(code, layout.paths[k])
+            places.append((f"input {name}", "%data", k, spec, written))
     inside = dict(code.aliases)
     for k, spec in enumerate(layout.outputs):
         if k not in inside:

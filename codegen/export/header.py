@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.codegen.dlpack import DECLARATIONS
+from unity.codegen.vm.layout import Layout
 from unity.machine.target import Target
 from unity.runtime import program as p
 from unity.runtime.signature import spec_text
 
+from .names import leaf_name
 
-def header_text(
-    prefix: str, functions: Sequence[p.FunctionCode], target: Target, threads: int
-) -> str:
+
+def header_text(prefix: str, functions: Sequence[Layout], target: Target, threads: int) -> str:
     """What C is told of the library.
 
     Args:
@@ -27,7 +28,7 @@ def header_text(
         f"#ifndef {guard}\n#define {guard}\n#include <stdint.h>\n",
         DECLARATIONS,
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
-        *(_function(prefix, code) for code in functions),
+        *(_function(prefix, layout) for layout in functions),
         f"""\
 /* How many threads calls use from now on, the caller's among them; {threads} if nothing is said. */
 void {prefix}_set_threads(int32_t threads);
@@ -51,14 +52,21 @@ int32_t {prefix}_{name}_shapes(const DLTensor *const *inputs, int64_t *const *di
 """
 
 
-def _function(prefix: str, code: p.FunctionCode) -> str:
+def _function(prefix: str, layout: Layout) -> str:
+    code = layout.code
     symbols = [s.name for s in code.symbols]
-    fields = code.result.fields if isinstance(code.result, p.TupleSpec) else (code.result,)
-    inputs = [(code.input_names[i : i + 1] or (q.name,), q.spec) for i, q in enumerate(code.params)]
-    outputs = [(code.output_names[k : k + 1], spec) for k, spec in enumerate(fields)]
+    inputs = [
+        (_input_name(code, path), spec)
+        for path, spec in zip(layout.paths, layout.inputs, strict=True)
+    ]
+    outputs = [
+        (" ".join(code.output_names[k : k + 1]), spec)
+        for k, spec in enumerate(p.leaf_specs(code.result))
+    ]
     lines = [
         _comment(
-            f"  {kind}[{i}] {' '.join((*name, spec_text(spec, symbols)))}{_note(kind, i, code)}"
+            f"  {kind}[{i}] {f'{name} ' if name else ''}{spec_text(spec, symbols)}"
+            f"{_note(kind, i, spec, code)}"
         )
         for kind, tensors in (("inputs", inputs), ("outputs", outputs))
         for i, (name, spec) in enumerate(tensors)
@@ -66,13 +74,23 @@ def _function(prefix: str, code: p.FunctionCode) -> str:
     return "\n".join([f"/* {code.name}", *lines, _TOLD.format(prefix=prefix, name=code.name)])
 
 
-def _note(kind: str, index: int, code: p.FunctionCode) -> str:
+def _input_name(code: p.FunctionCode, path: Sequence[int]) -> str:
+    """What an input is called, where it was imported if it was."""
+    named = code.input_names[path[0]] if path[0] < len(code.input_names) else ""
+    return named if named and len(path) == 1 else leaf_name(code, path)
+
+
+def _note(kind: str, index: int, spec: p.Spec, code: p.FunctionCode) -> str:
     """What is to be said of a tensor that is no plain input or output."""
     if kind == "outputs" and index in dict(code.aliases):
         return f" is inputs[{dict(code.aliases)[index]}], written over; give NULL"
-    if kind == "inputs" and isinstance(code.params[index].spec, p.ShapeSpec):
-        return ", as a tensor of int64"
-    return ""
+    match spec:
+        case p.ShapeSpec():
+            return ", as a tensor of int64"
+        case p.ScalarSpec(name):
+            return f", as a tensor of {name} without axes"
+        case _:
+            return ""
 
 
 def _comment(text: str) -> str:

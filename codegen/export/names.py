@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unity.errors import UnityError
+from unity.runtime import program as p
 
 
 def prefix_of(path: Path) -> str:
@@ -24,6 +25,12 @@ def prefix_of(path: Path) -> str:
             f"{path.name} gives no name to C's functions", hint="call it libmodel.so, for instance"
         )
     return name
+
+
+def leaf_name(code: p.FunctionCode, path: Sequence[int]) -> str:
+    """What an input is called: its parameter's name, and where in that it is if it is a tuple."""
+    first, *fields = path
+    return code.params[first].name + "".join(f"[{field}]" for field in fields)
 
 
 def name_gaps(prefix: str, functions: Sequence[str]) -> list[str]:

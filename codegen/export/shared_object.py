@@ -49,11 +49,10 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
         raise UnsupportedError(f"libraries are exported for Linux alone, not {image.target.triple}")
     prefix = prefix_of(path)
     layouts = _layouts(image, prefix)
-    functions = [layout.code for layout in layouts.values()]
     header = path.with_name(f"{prefix}.h")
     linker = _linker(image.target.triple)
     text = _module(image, prefix, layouts, threads)
-    told = header_text(prefix, functions, image.target, threads)
+    told = header_text(prefix, [*layouts.values()], image.target, threads)
     entries = compile_text(text, image.target, "short").object
     try:
         with tempfile.TemporaryDirectory() as name:
@@ -90,9 +89,6 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
         layout = native[index]
         if layout.late_outputs:
             gaps.append(f"{code.name} has results whose sizes depend on data")
-            continue
-        if any(isinstance(q.spec, p.TupleSpec | p.ScalarSpec) for q in code.params):
-            gaps.append(f"{code.name} takes a tuple or a scalar, C gives tensors and shapes")
             continue
         gaps += [f"{code.name}: {gap}" for gap in _gaps(layout)]
         found[index] = layout

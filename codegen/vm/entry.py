@@ -8,6 +8,8 @@ handles or refuses it, unless it is tensors that can be viewed as arrays (`excha
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from unity.codegen.vm import late
@@ -15,6 +17,7 @@ from unity.codegen.vm.layout import Layout, byte_count
 from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
 from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_text import Text, disjoint
+from unity.codegen.vm.numbers import load_number
 from unity.codegen.vm.prelude import api
 from unity.ir.dtype import dtype, int_range
 from unity.runtime import native_info as n
@@ -48,6 +51,14 @@ def entry_text(index: int, layout: Layout, dtypes: list[str], uses_constants: bo
     )
     free = f"@unity_free_{index} = internal global ptr null"
     return "\n".join([free, header, *entry.t.lines, "}", _release_text(index)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tuple:
+    """A result that is a tuple: where it is, and the tuples among its fields."""
+
+    place: str
+    fields: Sequence[_Tuple | None]
 
 
 class _Entry:
@@ -85,6 +96,7 @@ class _Entry:
         t.do(f"%inputs = alloca [{len(layout.inputs) + 1} x ptr]")
         t.do(f"%outputs = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%objects = alloca [{len(layout.outputs) + 1} x ptr]")
+        t.do(f"%numbers = alloca [{len(layout.numbers) + 1} x i64]")
         t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
         t.do("%poll = alloca [4 x i64]")
         if layout.late:
@@ -233,8 +245,13 @@ class _Entry:
         t.do(f"%arena_bytes = call i64 @unity_plan_{self.index}(ptr %slots, ptr %dims)")
         self.go_on_if(t.let("icmp sge i64 %arena_bytes, 0"), "slow")
         first, aliases = 0, dict(layout.code.aliases)
+        places = {k: t.at("%numbers", i, "i64") for i, k in enumerate(sorted(layout.numbers))}
         for k, spec in enumerate(layout.outputs):
             rank = len(spec.shape or ())
+            if k in places:
+                t.store("ptr", "null", "%objects", k)
+                t.store("ptr", places[k], "%outputs", k)
+                continue
             if k in layout.late_outputs:
                 t.store("ptr", "null", "%objects", k)
                 first += rank
@@ -374,18 +391,48 @@ class _Entry:
         return t.let(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
 
     def results(self) -> None:
-        """One array, or a tuple of them."""
-        t, value = self.t, _returned(self.layout.code)
+        """One array or number, or a tuple of them."""
+        t, value, count = self.t, _returned(self.layout.code), len(self.layout.outputs)
+        for k in sorted(self.layout.numbers):
+            number = self.number(k)
+            self.go_on_if(t.let(f"icmp ne ptr {number}, null"), f"drop{count}")
+            t.store("ptr", number, "%objects", k)
         if isinstance(value, int):
             t.do(f"ret ptr {t.load('ptr', '%objects', 0, 'ptr')}")
             return
-        count = len(self.layout.outputs)
-        made = t.let(f"call ptr {self.api('PyTuple_New')}(i64 {count})")
-        self.go_on_if(t.let(f"icmp ne ptr {made}, null"), f"drop{count}")
-        for k in range(count):
-            array = t.load("ptr", "%objects", k, "ptr")
-            t.do(f"call i32 {self.api('PyTuple_SetItem')}(ptr {made}, i64 {k}, ptr {array})")
-        t.do(f"ret ptr {made}")
+        whole = self.empty(value)  # all are there before any takes what else has to be dropped
+        self.fill(whole, iter(range(count)))
+        t.do(f"ret ptr {whole.place}")
+
+    def empty(self, tree: tuple[p.Tree, ...]) -> _Tuple:
+        """A tuple without items, and those in it."""
+        made = self.t.let(f"call ptr {self.api('PyTuple_New')}(i64 {len(tree)})")
+        self.go_on_if(self.t.let(f"icmp ne ptr {made}, null"), f"drop{len(self.layout.outputs)}")
+        return _Tuple(made, [self.empty(f) if isinstance(f, tuple) else None for f in tree])
+
+    def fill(self, whole: _Tuple, outputs: Iterator[int]) -> None:
+        """Give a tuple its items, which it takes."""
+        t = self.t
+        for k, field in enumerate(whole.fields):
+            if field is None:
+                item = t.load("ptr", "%objects", next(outputs), "ptr")
+            else:
+                self.fill(field, outputs)
+                item = field.place
+            t.do(f"call i32 {self.api('PyTuple_SetItem')}(ptr {whole.place}, i64 {k}, ptr {item})")
+
+    def number(self, k: int) -> str:
+        """An output that is a scalar, as a number of Python; null without memory."""
+        t, kind = self.t, dtype(self.layout.outputs[k].dtype or "")
+        value = load_number(t, kind, t.load("ptr", "%outputs", k, "ptr"))
+        if kind.is_float:
+            return t.let(f"call ptr {self.api('PyFloat_FromDouble')}(double {value})")
+        if kind.is_int:
+            return t.let(f"call ptr {self.api('PyLong_FromLongLong')}(i64 {value})")
+        true = t.let(f"icmp ne i64 {value}, 0")
+        found = t.let(f"select i1 {true}, ptr {self.api('True')}, ptr {self.api('False')}")
+        t.do(f"call void {self.api('Py_IncRef')}(ptr {found})")
+        return found
 
     def exits(self) -> None:
         """Failure and the slow way; ``drop<K>`` gives up the first K outputs and goes there."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from unity.codegen.vm.scalar_results import with_tensors
 from unity.codegen.vm.specs import spec_sizes
 from unity.codegen.vm.traced import with_dims
 from unity.ir.dtype import dtype
@@ -43,7 +44,8 @@ class Layout:
     Attributes:
         inputs: What is given in the end, in order: the parameters, of tuples their fields.
             `paths` tells where each is (a parameter's index, then fields'), `given` its register.
-        outputs: The specs of the results, in order; `results` their registers.
+        outputs: The specs of the results, in order, of tuples their fields; `results` their
+            registers, `numbers` those that are scalars, held by tensors (`scalar_results.py`).
         direct: Registers that are an output's memory, with the output's index.
         lengths: Extents of tensors that might turn out negative, and must not.
         places: What lies in the arena, by register or instruction: its bytes, in order.
@@ -62,6 +64,7 @@ class Layout:
     given: tuple[p.Reg, ...] = ()
     outputs: tuple[p.TensorSpec, ...] = ()
     results: tuple[p.Reg, ...] = ()
+    numbers: frozenset[int] = frozenset()
     direct: dict[p.Reg, int] = field(default_factory=dict)
     lengths: dict[Size, None] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
@@ -112,8 +115,9 @@ def lay_out(
     """
     if code.captured or code.captured_slots:
         raise NotNativeError("it is a closure")
+    code, numbers = with_tensors(code)
     code, traced = with_dims(code)
-    layout = Layout(code, traced=traced)
+    layout = Layout(code, traced=traced, numbers=numbers)
     layout.read.update(slot for slots in traced.values() for slot in slots)
     found = [
         leaf for k, q in enumerate(code.params) for leaf in _leaves(q, q.spec, q.registers, (k,))
@@ -127,8 +131,8 @@ def lay_out(
     assert len(returns) == 1
     value = returns[0].value
     layout.results = tuple(p.leaves(value))
-    if isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
-        raise NotNativeError("its result is a tuple of tuples")
+    if code.aliases and isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
+        raise NotNativeError("it writes over its inputs, and gives tuples of tuples")
     for instruction in code.code:
         _learn(layout, instruction, hosts, may_call)
     layout.outputs = tuple(
@@ -258,7 +262,9 @@ def _learn(
         case p.CallFunction(dst) if may_call is not None:
             may_call(instruction)
             for register in p.leaves(dst):
-                _tensor(layout.code.registers[register], "a result of a call")
+                spec = layout.code.registers[register]
+                if not (isinstance(spec, p.ScalarSpec) and spec.dtype in SCALARS):
+                    _tensor(spec, "a result of a call")
         case p.CallFunction():
             raise NotNativeError("it calls other graph functions")
         case p.MakeClosure() | p.CallClosure() | p.RunScan():
@@ -376,7 +382,7 @@ def _place(layout: Layout, index: int, instruction: p.Instruction) -> None:
             layout.reserve(f"r{dst}", resolve(layout, byte_count(spec)))
         case p.CallFunction(tree):
             for r in p.leaves(tree):
-                if r not in layout.direct:
+                if isinstance(registers[r], p.TensorSpec) and r not in layout.direct:
                     size = resolve(layout, byte_count(_tensor(registers[r], "a value")))
                     layout.reserve(f"r{r}", size)
         case p.Update(targets, sources):

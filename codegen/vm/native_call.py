@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, NotNativeError
 from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.numbers import load_number
 from unity.ir.aligned import LINE
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
@@ -42,6 +43,7 @@ def declare_frame(t: Text, at: int, callee: Layout) -> None:
     t.do(f"%c{at}.inputs = alloca [{len(callee.inputs) + 1} x ptr]")
     t.do(f"%c{at}.scalars = alloca [{len(callee.inputs) + 1} x i64]")
     t.do(f"%c{at}.outputs = alloca [{len(callee.outputs) + 1} x ptr]")
+    t.do(f"%c{at}.numbers = alloca [{len(callee.outputs) + 1} x i64]")
     t.do(f"%c{at}.dims = alloca [{dims + 1} x i64]")
     t.do(f"%c{at}.late = alloca [{late.words(callee) + 1} x i64]")
 
@@ -53,7 +55,7 @@ def frame_bytes(layout: Layout, layouts: Mapping[int, Layout]) -> int:
         if isinstance(i, p.CallFunction):
             callee = layouts[i.function]
             words += callee.slots + 2 * len(callee.inputs) + late.words(callee) + 5
-            words += sum(1 + len(o.shape or ()) for o in callee.outputs)
+            words += sum(2 + len(o.shape or ()) for o in callee.outputs)
     return _FRAME + 8 * words
 
 
@@ -61,7 +63,11 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     """The instructions of a call."""
     t, callee = body.t, body.layouts[call.function]
     _bind(body, at, call, callee)
-    for k, register in enumerate(p.leaves(call.dst)):
+    results = tuple(p.leaves(call.dst))
+    for k, register in enumerate(results):
+        if k in callee.numbers:
+            t.store("ptr", t.at(f"%c{at}.numbers", k, "i64"), f"%c{at}.outputs", k)
+            continue
         memory = body.storage(at, register)
         t.store("ptr", memory, f"%c{at}.outputs", k)
         body.set(register, memory)
@@ -85,6 +91,9 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     t.block(f"n{at}.left")
     t.do(f"ret i64 {code}")
     t.block(f"n{at}.done")
+    for k in sorted(callee.numbers):
+        kind = dtype(callee.outputs[k].dtype or "")
+        body.set(results[k], load_number(t, kind, t.at(f"%c{at}.numbers", k, "i64")))
 
 
 def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:

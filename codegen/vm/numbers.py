@@ -12,7 +12,8 @@ from unity.ir.dtype import DType, dtype
 from unity.runtime import program as p
 
 if TYPE_CHECKING:
-    from .native_body import Body
+    from unity.codegen.vm.native_body import Body
+    from unity.codegen.vm.native_text import Text
 
 
 def store_number(body: Body, dst: p.Reg, src: p.Reg) -> None:
@@ -27,9 +28,13 @@ def store_number(body: Body, dst: p.Reg, src: p.Reg) -> None:
 
 def read_number(body: Body, src: p.Reg) -> str:
     """The number in a tensor, as a register holds it."""
-    t, kind = body.t, _held(body, src)
+    return load_number(body.t, _held(body, src), body.get(src))
+
+
+def load_number(t: Text, kind: DType, place: str) -> str:
+    """The number that lies at a place in memory, as a register holds it."""
     inside = _in_memory(kind)
-    value = t.let(f"load {inside}, ptr {body.get(src)}")
+    value = t.let(f"load {inside}, ptr {place}")
     match inside:
         case "i64" | "double":
             return value

@@ -11,6 +11,7 @@ API = (
     "PyTuple_GetItem", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
     "PyArray_NewFromDescr", "PyArray_SetBaseObject", "lease", "PyObject_VectorcallMethod", "False",
     "exchange", "True", "float", "PyFloat_AsDouble",
+    "PyFloat_FromDouble",
 )  # fmt: skip
 """What the entries read from the table `API_TABLE`, in order."""
 API_TABLE = "unity_python"

@@ -476,3 +476,12 @@ def leaves(tree: Tree) -> Iterator[Reg]:
     else:
         for part in tree:
             yield from leaves(part)
+
+
+def leaf_specs(spec: Spec) -> Iterator[Spec]:
+    """What a value is made of that may be a tuple, left to right."""
+    if isinstance(spec, TupleSpec):
+        for field in spec.fields:
+            yield from leaf_specs(field)
+    else:
+        yield spec

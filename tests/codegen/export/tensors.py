@@ -47,7 +47,7 @@ class Exported:
     """A library, called by the names that its file gives."""
 
     def __init__(self, path: Path) -> None:
-        self.library = ctypes.CDLL(str(path))
+        self.path, self.library = path, ctypes.CDLL(str(path))
         self.name = path.name.removeprefix("lib").partition(".")[0]
 
     def function(self, name: str) -> Any:

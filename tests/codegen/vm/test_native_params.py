@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unity
+from tests.codegen.export.tensors import Exported, Failed
 from unity.interpreter import interpret
 from unity.script import parse
 from unity.transform.graph import InlineFunctions
@@ -111,6 +112,30 @@ def test_lists_and_numpys_numbers_are_taken(exe: unity.Executable) -> None:
     np.testing.assert_array_equal(exe["pair"]([X, [Y, X]], np.int64(7)), wanted)
 
 
-def test_c_is_refused(exe: unity.Executable, tmp_path: Path) -> None:
-    with pytest.raises(unity.UnsupportedError, match="pair takes a tuple or a scalar"):
-        exe.export_library(tmp_path / "libparams.so")
+def test_c_gives_them_as_tensors(exe: unity.Executable, tmp_path: Path) -> None:
+    """Fields of tuples each by itself, scalars without axes."""
+    header = exe.export_library(tmp_path / "libparams.so").read_text()
+    assert " *  inputs[2] p[1][1] float32[n]\n" in header
+    assert " *  inputs[1] k int64(m), as a tensor of int64 without axes\n" in header
+    library = Exported(tmp_path / "libparams.so")
+    for name, args in CALLS:
+        wanted = np.asarray(interpret(MODULE, name, args))
+        found = np.empty_like(wanted)
+        given = [np.asarray(a, d) for a, d in zip(_leaves(args), DTYPES[name], strict=True)]
+        library.run(given, [found], name)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    for k, said in ((-1, r"input k is negative"), (1, "input k: m must be at least 2")):
+        with pytest.raises(Failed, match=said):
+            library.run([X, np.asarray(k)], [np.empty(2, np.float32)], "sized")
+    with pytest.raises(Failed, match="input k is not int64"):
+        library.run([X, np.asarray(2, np.int32)], [np.empty(2, np.float32)], "sized")
+
+
+DTYPES: dict[str, list[Any]] = {
+    "pair": [None, None, None, np.int64], "chosen": [None, np.bool_, np.float64],
+    "sized": [None, np.int64], "main": [None, None, np.bool_],
+}  # fmt: skip
+
+
+def _leaves(value: object) -> list[Any]:
+    return [x for v in value for x in _leaves(v)] if isinstance(value, tuple) else [value]
