@@ -2,7 +2,8 @@
 
 Arrays come from files and from numpy, which place them anywhere. Those that do not begin on a line
 are copied to one piece of memory, and so are those that lie in a model's file or bytes, so that an
-executable needs neither; the others stay where they are.
+executable needs neither, and views with gaps, which kernels would read without them; the others
+stay where they are.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PIECE = 1 << 22
 
 
 def on_lines(constants: Sequence[Array]) -> tuple[Array, ...]:
-    """The constants, each that is as long as a line beginning on one, none in a file.
+    """The constants without gaps, each that is as long as a line beginning on one, none in a file.
 
     >>> odd = np.zeros(65, np.float32)[1:]
     >>> [c.ctypes.data % LINE for c in on_lines([odd, odd + 1])]
@@ -61,7 +62,11 @@ def _copy(to: Array, c: Array) -> None:
 
 
 def _moves(c: Array) -> bool:
-    if type(c) is not np.ndarray or not c.flags.c_contiguous or c.dtype.hasobject:
+    if c.dtype.hasobject:
+        return False
+    if not c.flags.c_contiguous:
+        return True
+    if type(c) is not np.ndarray:
         return False
     misaligned = c.nbytes >= LINE and c.ctypes.data % LINE != 0
     return misaligned or isinstance(owner_of(c), MappedFile | bytes)

@@ -51,7 +51,9 @@ class Graph:
         return other if self.seed % 2 else SIZES
 
     def arguments(self, sizes: Mapping[str, int] | None = None) -> list[Array]:
-        """Arrays for ``main``, of its own sizes or of others."""
+        """Arrays for ``main``, of its own sizes or of others; none for one that is a kernel."""
+        if "main" not in self.module.graph_functions():
+            return []
         rng = np.random.default_rng(self.seed)
         return arguments_for(self.module, rng, sizes=sizes or self.sizes)
 
@@ -108,9 +110,18 @@ def check_compiled(kernels: Path, graph: Graph) -> None:
     keys are judged by that as well.
     """
     executable = compiled(graph.module, store=kernels)
-    for sizes in (SIZES, graph.sizes):
-        args = graph.arguments(sizes)
+    for args in both_calls(graph):
         require_same(interpret(graph.module, "main", args), plain(executable(*args)))
+
+
+def both_calls(graph: Graph) -> list[list[Array]]:
+    """Arguments of the usual sizes, then of the program's own."""
+    return [graph.arguments(sizes) for sizes in (SIZES, graph.sizes)]
+
+
+def one_call(graph: Graph) -> list[list[Array]]:
+    """Arguments of the program's own sizes."""
+    return [graph.arguments()]
 
 
 def plain(value: object) -> object:
@@ -122,8 +133,8 @@ def plain(value: object) -> object:
 
 def smaller(graph: Graph) -> Iterator[Graph]:
     """Modules whose ``main`` does less, or the same on less."""
-    main = graph.module.graph_functions()["main"]
-    for edit in edits(main):
+    main = graph.module.graph_functions().get("main")
+    for edit in () if main is None else edits(main):
         made = edited(graph.module, edit)
         if made is not None and weight(made) < weight(graph.module):
             yield Graph(made, graph.seed)
@@ -214,16 +225,21 @@ def _reached(of: IRModule) -> IRModule:
     return IRModule({name: f for name, f in of.items() if name in kept}, of.attrs)
 
 
-def script(imports: str, run: str) -> Callable[[Graph, str], str]:
-    """Writes programs down: `run` is what fails, with ``module`` and ``args`` at hand."""
+def script(
+    imports: str, run: str, calls: Callable[[Graph], list[list[Array]]] = one_call
+) -> Callable[[Graph, str], str]:
+    """Writes programs down: `run` is what fails, with ``module``, ``calls`` and ``args`` at hand.
+
+    ``calls`` holds arguments, those of several calls; ``args`` are the last of them.
+    """
 
     def written(graph: Graph, failure: str) -> str:
-        args = ", ".join(map(array_text, graph.arguments()))
+        args = ", ".join(f"[{', '.join(map(array_text, one))}]" for one in calls(graph))
         head = heading(imports.partition("\n")[0].removeprefix("# "), failure)
         return (
             f"{head}\nimport numpy as np\n\nfrom unity.ir.dtype import dtype\n"
             f"from unity.script import parse\n{imports.partition(chr(10))[2]}\n\n{ARRAY}\n\n"
-            f"module = {module_text(graph.module)}\nargs = [{args}]\n{run}"
+            f"module = {module_text(graph.module)}\ncalls = [{args}]\nargs = calls[-1]\n{run}"
         )
 
     return written

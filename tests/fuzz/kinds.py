@@ -26,10 +26,12 @@ from unity.transform.instruments import NumericCheck, Verify
 _RUN_PASSES = """check = NumericCheck(interpret, {{"main": args}})
 {passes}.run(module, Context(instruments=(Verify(), check)))
 """
-_RUN_COMPILED = """expected = interpret(module, "main", args)
-got = unity.compile(module, cache=None)(*args)
-print(expected, got, sep="\\n")
-require_same(expected, plain(got))
+_RUN_COMPILED = """compiled = unity.compile(module, cache=None)
+for args in calls:
+    expected = interpret(module, "main", args)
+    got = compiled(*args)
+    print(expected, got, sep="\\n")
+    require_same(expected, plain(got))
 """
 
 
@@ -73,6 +75,7 @@ KINDS: dict[str, Callable[[], Kind[Any]]] = {
         graphs.script(
             f"# compiled\nimport unity\nfrom unity.interpreter import interpret\n{_FROM_GRAPHS}",
             _RUN_COMPILED,
+            graphs.both_calls,
         ),
     ),
     "script": lambda: Kind(

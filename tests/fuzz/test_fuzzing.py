@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import runpy
 import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.generators.state import SIZES
 from unity.errors import UnityError
 from unity.ir.graph import Binding, Call, Function, Op, VarBinding
 from unity.ir.module import IRModule
@@ -35,6 +38,56 @@ def test_a_fixed_sample(name: str) -> None:
     kind = KINDS[name]()
     for seed in range(SAMPLE[name]):
         kind.check(kind.draw(seed))
+
+
+DRAWN = """
+from tests.fuzz.kinds import KINDS
+
+for name, make in KINDS.items():
+    kind = make()
+    for seed in range(12):
+        print(name, seed, kind.script(kind.draw(seed), ""))
+"""
+
+
+@pytest.mark.long("imports the compiler twice")
+def test_a_seed_is_one_program_in_every_process() -> None:
+    texts = [
+        subprocess.run(
+            [sys.executable, "-c", DRAWN],
+            env={**os.environ, "PYTHONHASHSEED": order},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for order in ("1", "2")
+    ]
+    assert texts[0]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.long("compiles a module")
+def test_a_script_of_a_compiled_program_makes_both_calls(tmp_path: Path) -> None:
+    kind = KINDS["compiled"]()
+    program = next(g for g in map(kind.draw, range(1, 99)) if g.sizes != SIZES)
+    path = tmp_path / "found.py"
+    path.write_text(kind.script(program, "no"))
+    calls = runpy.run_path(str(path))["calls"]
+    usual, own = program.arguments(SIZES), program.arguments()
+    assert [[a.shape for a in args] for args in calls] == [
+        [a.shape for a in args] for args in (usual, own)
+    ]
+    assert calls[0][0].shape != calls[1][0].shape
+
+
+def test_a_kernel_is_written_down_though_it_is_not_called(tmp_path: Path) -> None:
+    kind = KINDS["script"]()
+    program = kind.draw(0)
+    assert "main" in program.module.prim_funcs()
+    assert [*kind.smaller(program)] == []
+    path = tmp_path / "found.py"
+    path.write_text(kind.script(program, "no"))
+    runpy.run_path(str(path))
 
 
 @dataclass(frozen=True, slots=True)

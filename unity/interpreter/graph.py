@@ -211,7 +211,7 @@ class _Frame:
                     raise UnityError(f"{self.name}: {e.name!r} is used before it is bound", e.span)
                 return self.env[e]
             case Constant(data):
-                return _protected(data)
+                return _protected(np.asarray(data, order="C"))  # flat kernels read no gaps
             case ShapeValue(dims):
                 return tuple(self.sizes.evaluate(d, e.span) for d in dims)
             case PrimValue(value, kind):

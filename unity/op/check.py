@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from unity.errors import UnityError
 from unity.ir.convert import to_dim
-from unity.ir.dims import Dim, Symbol, dim
+from unity.ir.dims import Dim, Symbol, as_dim, dim, equal, floordiv, substitute, symbols_of
 from unity.ir.graph import Body, CallEngine, CallTir, Expr, Function, FunctionRef, MatchCast
 from unity.ir.lattice import is_subtype, unify
 from unity.ir.module import IRModule
@@ -110,8 +110,27 @@ def _match_dims(
     bound: dict[Symbol, Dim],
 ) -> None:
     for a, b in zip(found, declared, strict=False):
-        if isinstance(a, Symbol) and a in made:
-            bound.setdefault(a, b)
+        open_symbols = (symbols_of(a) & made) - bound.keys()
+        if len(open_symbols) == 1:
+            (symbol,) = open_symbols
+            value = _solution(substitute(a, bound), symbol, b)
+            if value is not None:
+                bound[symbol] = value
+
+
+def _solution(a: Dim, symbol: Symbol, b: Dim) -> Dim | None:
+    """What a symbol must be for one dim to be another: of a linear one, or another name for it.
+
+    >>> k, n = dim("k"), dim("n")
+    >>> _solution(k * 2 + 1, k, n * 2 + 3)
+    n + 1
+    """
+    rest = substitute(a, {symbol: 0})
+    factor = as_dim(substitute(a, {symbol: 1}) - rest)
+    linear = [] if equal(factor, 0) else [floordiv(as_dim(b - rest), factor)]
+    others = sorted(symbols_of(b), key=str)
+    values = (*linear, *others)
+    return next((v for v in values if equal(substitute(a, {symbol: v}), b)), None)
 
 
 def _check_kernel_call(where: str, call: CallTir, module: IRModule) -> None:

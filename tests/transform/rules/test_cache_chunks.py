@@ -141,3 +141,22 @@ def main(x: f32[Tensor, {shape}], w: f32[Tensor, {channels}, 1, 3, 3]) -> Tensor
         full = unscheduled("nn.conv2d", (x.shape, w.shape), attrs)[1]
         want = np.asarray(reference([x, w], full))
         np.testing.assert_allclose(exe(x, w), want, rtol=1e-5, atol=1e-5)
+
+
+def test_a_stage_that_reads_nothing_of_the_one_before_makes_no_chunks() -> None:
+    func = parse("""
+@script.prim_func
+def main(x: i64[Buffer, 4, 5], y: f32[Buffer, 5]) -> None:
+    unread = T.alloc((5, 5), "int64")
+    for i, j in T.grid(5, 5):
+        with T.block("unread"):
+            vi, vj = T.axis.remap("SS", i, j)
+            unread[vi, vj] = vj | T.max(vi, 6)
+    for i in range(5):
+        with T.block("row"):
+            vi = T.axis.remap("S", i)
+            y[vi] = T.cast("float32", x[1, (vi + 3) % 5])
+""").prim_funcs()["main"]
+    x, y = np.arange(20).reshape(4, 5), np.zeros(5, np.float32)
+    run_prim_func(schedule(func, replace(TARGET, threads=1)), [x, y])
+    np.testing.assert_array_equal(y, np.roll(x[1], -3))

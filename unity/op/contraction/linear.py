@@ -121,7 +121,7 @@ def _samples(seed: int) -> Sequence[Sample]:
     found = [
         sample(_PARAMS, (s.array(a, kind), s.array(b, kind)))
         for i, (a, b) in enumerate(shapes)
-        for kind in {"float32", kinds[i % len(kinds)]}
+        for kind in dict.fromkeys(("float32", kinds[i % len(kinds)]))
     ]
     wide = (s.array((m, k), "int8", -128, 127), s.array((k, n), "int8", -128, 127))
     mixed = (s.array((m, k), "uint8", 0, 255), wide[1])

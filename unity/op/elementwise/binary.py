@@ -94,7 +94,7 @@ def _op(
         return [
             sample(_PARAMS, (s.array(a, kind, low1, high1), s.array(b, kind, low2, high2)))
             for i, (a, b) in enumerate(BROADCASTS)
-            for kind in {kinds[0], kinds[i % len(kinds)]}
+            for kind in dict.fromkeys((kinds[0], kinds[i % len(kinds)]))
         ]
 
     def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:

@@ -43,7 +43,7 @@ def _op(
         return [
             sample(_PARAMS, (s.array(a, kind, -1, 1), s.array(b, kind, -1, 1)))
             for i, (a, b) in enumerate(BROADCASTS)
-            for kind in {"int32", kinds[i % len(kinds)]}
+            for kind in dict.fromkeys(("int32", kinds[i % len(kinds)]))
         ]
 
     def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:

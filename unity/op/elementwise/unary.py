@@ -105,7 +105,9 @@ def _op(
         return [
             sample(_X, (s.array(shape, kind, *span),))
             for i, shape in enumerate(_SHAPES)
-            for kind in {kinds[0], kinds[i % len(kinds)], kinds[(i + 1) % len(kinds)]}
+            for kind in dict.fromkeys(
+                (kinds[0], kinds[i % len(kinds)], kinds[(i + 1) % len(kinds)])
+            )
         ]
 
     def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:

@@ -155,7 +155,7 @@ def _op(
         return [
             sample(_PARAMS, (s.array(shape, kind),), axis=axis, keepdims=keepdims)
             for i, (shape, axis, keepdims) in enumerate(_CASES)
-            for kind in {kinds[0], kinds[i % len(kinds)]}
+            for kind in dict.fromkeys((kinds[0], kinds[i % len(kinds)]))
         ]
 
     def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:
