@@ -44,8 +44,8 @@ class Stages:
 def pair_of(stages: Stages) -> tuple[Nest, Nest] | None:
     """A stage and the next one, which alone reads its result; None if it is no such pair."""
     match stages.rest[:2]:
-        case [Nest() as first, Nest() as second] if (
-            first.output in stages.private(2) and first.output in read_by(second)
+        case [Nest() as first, Nest() as second] if first.output in stages.private(2) & read_by(
+            second
         ):
             return first, second
         case _:
