@@ -60,8 +60,8 @@ def spaces(family: int) -> tuple[Space, ...]:
     func, target = kernel_of(family), FAMILIES[family].target
     return (
         RuleSpace(func, target),
-        ProgramSpace(func, target, multi_level_tiles),
-        ProgramSpace(func, target, rows_together),
+        ProgramSpace(func, target, multi_level_tiles, proven=True),
+        ProgramSpace(func, target, rows_together, proven=True),
     )
 
 

@@ -24,14 +24,7 @@ from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
 from unity.transform.rules.canonical import canonical
 from unity.tuning.cost.leaves import leaves
-from unity.tuning.spaces import (
-    Point,
-    ProgramSpace,
-    RuleSpace,
-    Space,
-    multi_level_tiles,
-    rows_together,
-)
+from unity.tuning.spaces import Point, RuleSpace, Space, generic_spaces
 
 MOST = 60_000
 """Iterations that the interpreter is asked for: some ten seconds."""
@@ -59,11 +52,7 @@ def row_of(k: int, count: int, seed: int) -> dict[str, Row]:
     """So many points for a family, by space."""
     family = FAMILIES[k]
     func = canonical(family.make())
-    spaces: list[Space] = [
-        RuleSpace(func, family.target),
-        ProgramSpace(func, family.target, multi_level_tiles),
-        ProgramSpace(func, family.target, rows_together),
-    ]
+    spaces: list[Space] = [RuleSpace(func, family.target), *generic_spaces(func, family.target)]
     found = {space.name: Row() for space in spaces}
     for at, space in enumerate(spaces):
         random, row = Random(seed * 1000 + 2 * k + at), found[space.name]

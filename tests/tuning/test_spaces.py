@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from random import Random
 
@@ -23,6 +24,7 @@ from unity.tuning.spaces import (
     ProgramSpace,
     RuleSpace,
     Space,
+    generic_spaces,
     multi_level_tiles,
     rows_together,
     tensorized,
@@ -48,6 +50,7 @@ def main(
 ) -> f32[Tensor, 1, 64, 2, 8]:
     return R.nn.attention(q, k, v)
 """
+BY_NAME = {p.__name__: p for p in (multi_level_tiles, rows_together, tensorized)}
 WHOLE = """
 @script.function
 def main(x: f32[Tensor, 40]) -> f32[Tensor, 40]:
@@ -220,3 +223,29 @@ def test_spaces_are_of_a_machine() -> None:
     point = space.first(Random(0))
     assert point is not None
     assert "T.vectorized(4)" in str(space.schedule(point).func)
+
+
+def test_what_reads_other_dtypes_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step is taken for an intrinsic of int8 or bfloat16 on a product of float32."""
+
+    def never(*args: object) -> None:
+        raise AssertionError("steps were taken")
+
+    monkeypatch.setattr(sys.modules[fitting.__module__], "_take", never)
+    sch = Schedule(PRODUCT.func, TILES)
+    (main,) = [b for b in sch.get_blocks() if "R" in sch.axis_kinds(b)]
+    assert fitting(sch, main) == []
+
+
+@pytest.mark.parametrize(
+    "work", [NORMALIZED, ATTENDED, SMALL], ids=["norm", "attention", "product"]
+)
+def test_steps_of_our_own_spaces_are_trusted(work: str) -> None:
+    """What is trusted is what is legal: each step asked again gives the same program."""
+    (task,) = tasks(work)
+    for space in generic_spaces(task.func, TARGET):
+        asked = ProgramSpace(task.func, TARGET, BY_NAME[space.name])
+        for seed in range(3):
+            point = space.sample(Random(seed))
+            assert point is not None
+            assert structural_equal(space.schedule(point).func, asked.schedule(point).func)

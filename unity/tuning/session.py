@@ -24,9 +24,7 @@ from .spaces import (
     RuleSpace,
     Space,
     SpaceProgram,
-    multi_level_tiles,
-    rows_together,
-    tensorized,
+    generic_spaces,
 )
 from .tasks import Task
 from .workers import Candidate, Measured, Measurer
@@ -250,8 +248,9 @@ def spaces_of(
         tiles: Whether the second are.
     """
     found: list[Space] = [RuleSpace(task.func, task.target)] if rules else []
-    more = [*([multi_level_tiles, rows_together, tensorized] if tiles else []), *programs]
-    for program in more:
+    if tiles:
+        found.extend(generic_spaces(task.func, task.target))
+    for program in programs:
         space = ProgramSpace(task.func, task.target, program)
         if space.first(Random(0)) is not None:
             found.append(space)

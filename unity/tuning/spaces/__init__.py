@@ -2,6 +2,7 @@
 
 from .by_program import ProgramSpace, SpaceProgram
 from .by_rules import RuleSpace
+from .generic import generic_spaces
 from .point import Point, Space
 from .rows import rows_together
 from .tensorized import tensorized
@@ -13,6 +14,7 @@ __all__ = [
     "RuleSpace",
     "Space",
     "SpaceProgram",
+    "generic_spaces",
     "multi_level_tiles",
     "rows_together",
     "tensorized",

@@ -14,6 +14,8 @@ from typing import TypeAlias, cast
 from unity.errors import UnityError
 from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
+from unity.transform.blocks.sound import is_sound
+from unity.transform.blocks.trust import trusted
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Json
 
@@ -23,6 +25,8 @@ SpaceProgram: TypeAlias = Callable[[Schedule], None]
 """Takes steps on a schedule; raises `UnityError` where it has nothing for the kernel."""
 _TRIES = 8
 _SEEDS = 1 << 30
+_KEPT = 64
+"""Schedules that are remembered: those of points that were drawn last."""
 
 
 class ProgramSpace:
@@ -33,15 +37,25 @@ class ProgramSpace:
         target: The machine.
         program: The function.
         name: What points and records call the space; the function's name if not given.
+        proven: Whether tests have checked the function's steps: on a kernel that is sound they are
+            trusted, as those of rules are.
     """
 
     def __init__(
-        self, func: PrimFunc, target: Target, program: SpaceProgram, name: str | None = None
+        self,
+        func: PrimFunc,
+        target: Target,
+        program: SpaceProgram,
+        name: str | None = None,
+        *,
+        proven: bool = False,
     ) -> None:
         self.func = func
         self.target = target
         self._program = program
         self._name = program.__name__ if name is None else name
+        self._trusted = proven and is_sound(Schedule(func, target).func)
+        self._made: dict[Point, Schedule] = {}
 
     @property
     def name(self) -> str:
@@ -78,7 +92,7 @@ class ProgramSpace:
 
     def schedule(self, point: Point) -> Schedule:
         """The kernel laid out by the function with a point's choices."""
-        return self._run(decisions_of(point), 0)
+        return self._made.pop(point, None) or self._run(decisions_of(point), 0)
 
     def _tried(self, decisions: Sequence[Json], random: Random) -> Point | None:
         for _ in range(_TRIES):
@@ -87,12 +101,21 @@ class ProgramSpace:
             except UnityError:
                 continue
             drawn = [i.decision for i in schedule.trace if i.decision is not None]
-            return Point.of(self._name, drawn)
+            return self._kept(Point.of(self._name, drawn), schedule)
         return None
+
+    def _kept(self, point: Point, schedule: Schedule) -> Point:
+        """Remember a schedule, which is asked for next as a rule; gives its point."""
+        self._made.pop(point, None)
+        self._made[point] = schedule
+        if len(self._made) > _KEPT:
+            del self._made[next(iter(self._made))]
+        return point
 
     def _run(self, decisions: Sequence[Json], seed: int) -> Schedule:
         schedule = Schedule(self.func, self.target, seed, decisions)
-        self._program(schedule)
+        with trusted(self._trusted):
+            self._program(schedule)
         return schedule
 
 

@@ -8,12 +8,14 @@ in the kernel has to name an intrinsic. What is left outside is cut for threads.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import permutations
 
 from unity.errors import UnityError
-from unity.ir.stmt import Block
+from unity.ir.stmt import Block, PrimFunc
 from unity.machine.dot_units import DOT_UNITS, LANE_COUNTS
 from unity.machine.target import Target
 from unity.transform.blocks.tree import block_path as path_to
@@ -61,9 +63,22 @@ def fitting(sch: Schedule, block: BlockRef) -> list[tuple[str, tuple[int, ...]]]
     Returns:
         Names, with the numbers of the block's loops in the order of the intrinsic's.
     """
+    return list(_fitting(sch.func, sch.target, block, tuple(INTRINSICS)))
+
+
+@lru_cache(maxsize=64)
+def _fitting(
+    func: PrimFunc, target: Target | None, block: BlockRef, names: Sequence[str]
+) -> Sequence[tuple[str, tuple[int, ...]]]:
+    """Those of some intrinsics that fit: found once for all samples of a kernel's space."""
+    sch = Schedule(func, target)
     found: list[tuple[str, tuple[int, ...]]] = []
-    for name, intrinsic in INTRINSICS.items():
-        if sch.target is not None and not has_intrinsic(sch.target, name):
+    own = _dtypes(path_to(sch.func, block.name)[1])
+    for name in names:
+        intrinsic = INTRINSICS[name]
+        if _dtypes(_described(intrinsic)) != own:
+            continue
+        if target is not None and not has_intrinsic(target, name):
             continue
         for places in _ways(sch, block, intrinsic):
             trial = sch.copy()
@@ -85,16 +100,16 @@ def has_intrinsic(target: Target, name: str) -> bool:
 
 def _ways(sch: Schedule, block: BlockRef, intrinsic: TensorIntrinsic) -> Iterator[tuple[int, ...]]:
     """Loops of a block that may be an intrinsic's: of the same kinds, and no shorter."""
-    kinds, extents = _described(intrinsic)
+    kinds, extents = _kinds(_described(intrinsic)), _extents(intrinsic)
     own, loops = sch.axis_kinds(block), sch.get_loops(block)
     if len(own) != len(loops):
         return
+    lengths = [sch.extent(loop) for loop in loops]
     count = 0
     for places in permutations(range(len(loops)), len(kinds)):
-        longer = [sch.extent(loops[p]) for p in places]
         fits = all(
-            own[p] == kind and (n is None or n >= extent)
-            for p, kind, n, extent in zip(places, kinds, longer, extents, strict=True)
+            own[p] == kind and ((n := lengths[p]) is None or n >= extent)
+            for p, kind, extent in zip(places, kinds, extents, strict=True)
         )
         if fits:
             yield places
@@ -103,18 +118,28 @@ def _ways(sch: Schedule, block: BlockRef, intrinsic: TensorIntrinsic) -> Iterato
             return
 
 
-def _described(intrinsic: TensorIntrinsic) -> tuple[str, tuple[int, ...]]:
-    """The kinds and the extents of the loops that an intrinsic describes."""
+def _described(intrinsic: TensorIntrinsic) -> Block:
+    """The block that says what an intrinsic computes."""
+    (block,) = blocks_below(intrinsic.description.body)
+    return block
+
+
+def _extents(intrinsic: TensorIntrinsic) -> tuple[int, ...]:
+    """The extents of the loops that an intrinsic describes."""
     func = intrinsic.description
-    (block,) = blocks_below(func.body)
-    path, _ = path_to(func, block.name)
-    loops = loops_of(scope_path(path))
-    extents = tuple(int(getattr(x.extent, "value", 0)) for x in loops)
-    return _kinds(block), extents
+    path, _ = path_to(func, _described(intrinsic).name)
+    return tuple(int(getattr(x.extent, "value", 0)) for x in loops_of(scope_path(path)))
 
 
 def _kinds(block: Block) -> str:
     return "".join(axis.kind for axis in block.axes)
+
+
+def _dtypes(block: Block) -> tuple[Counter[str], Counter[str]]:
+    """Of what a block reads besides what it adds to, and of what it writes."""
+    made = [r.buffer for r in block.writes]
+    read = [r.buffer for r in block.reads if r.buffer not in made]
+    return Counter(b.dtype.name for b in read), Counter(b.dtype.name for b in made)
 
 
 def _take(sch: Schedule, block: BlockRef, name: str, places: Sequence[int]) -> BlockRef:
@@ -123,7 +148,7 @@ def _take(sch: Schedule, block: BlockRef, name: str, places: Sequence[int]) -> B
     Raises:
         UnityError: They compute something else, or lie otherwise.
     """
-    _, extents = _described(INTRINSICS[name])
+    extents = _extents(INTRINSICS[name])
     outer, own = list(sch.get_loops(block)), sch.axis_kinds(block)
     inner: list[LoopRef] = []
     for place, extent in zip(places, extents, strict=True):

@@ -22,6 +22,8 @@ _REGISTERS = (1, 2, 3, 4, 6, 8)
 _CUTS = (1, 2, 4, 8, 16)
 VECTORS = (1, 2, 4, 8)
 """Registers that a step along a row has."""
+_EVEN = 4
+"""How much the likelier a tile is by the share of all tiles that the loop fills: its power."""
 _STEPS = 8
 """Steps of summed loops that are written out behind each other, at most."""
 
@@ -208,7 +210,10 @@ def vectorize_last(sch: Schedule, block: AnyBlock, split: int | None = None) -> 
 
 
 def factor_of(sch: Schedule, loop: LoopRef, values: Sequence[int], times: int = 1) -> int:
-    """One of some factors, each as likely; not so large that the loop's tiles are mostly empty.
+    """One of some factors, not so large that the loop's tiles are mostly empty.
+
+    Those that part the loop evenly are the likelier: the last tile of others is masked or partly
+    empty.
 
     Args:
         sch: The schedule.
@@ -218,7 +223,13 @@ def factor_of(sch: Schedule, loop: LoopRef, values: Sequence[int], times: int = 
     """
     extent = sch.extent(loop)
     fits = [v for v in values if extent is None or v == 1 or v * times <= extent]
-    return sch.sample_categorical(fits, [1 / len(fits)] * len(fits))
+    shares = [1.0 if extent is None else _filled(extent, v * times) ** _EVEN for v in fits]
+    return sch.sample_categorical(fits, [share / sum(shares) for share in shares])
+
+
+def _filled(extent: int, tile: int) -> float:
+    """The share of a loop's tiles that it fills."""
+    return extent / (-(-extent // tile) * tile)
 
 
 def lanes_of(sch: Schedule) -> int:

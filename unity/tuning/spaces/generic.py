@@ -1,0 +1,26 @@
+"""Our own spaces that ask no rule: by a kernel's structure, and by the machine's instructions."""
+
+from __future__ import annotations
+
+from random import Random
+
+from unity.ir.stmt import PrimFunc
+from unity.machine.target import Target
+
+from .by_program import ProgramSpace
+from .rows import rows_together
+from .tensorized import tensorized
+from .tiles import multi_level_tiles
+
+_PROGRAMS = (multi_level_tiles, rows_together, tensorized)
+
+
+def generic_spaces(func: PrimFunc, target: Target) -> list[ProgramSpace]:
+    """Those that have something for a kernel.
+
+    Args:
+        func: The kernel.
+        target: The machine.
+    """
+    spaces = [ProgramSpace(func, target, program, proven=True) for program in _PROGRAMS]
+    return [space for space in spaces if space.first(Random(0)) is not None]
