@@ -87,6 +87,9 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
             gaps.append(f"{code.name} is not native code: {why_not[index]}")
             continue
         layout = native[index]
+        if any(isinstance(i, p.Print) for i in layout.code.code):
+            gaps.append(f"{code.name} prints, which Python does")
+            continue
         if layout.late_outputs:
             gaps.append(f"{code.name} has results whose sizes depend on data")
             continue

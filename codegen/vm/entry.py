@@ -16,6 +16,7 @@ from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count
 from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
 from unity.codegen.vm.native_call import DEPTH
+from unity.codegen.vm.native_print import PRINTED, tell_unfinished
 from unity.codegen.vm.native_text import Text, disjoint
 from unity.codegen.vm.numbers import load_number
 from unity.codegen.vm.prelude import api
@@ -30,7 +31,9 @@ LARGEST_SINGLE, LEAST_SINGLE = "0x47EFFFFFE0000000", "0xC7EFFFFFE0000000"
 ARENA_HEADER = 64  # an arena starts with: the next free one, its size
 
 
-def entry_text(index: int, layout: Layout, dtypes: list[str], uses_constants: bool) -> str:
+def entry_text(
+    index: int, layout: Layout, dtypes: list[str], *, uses_constants: bool, prints: bool
+) -> str:
     """The text of ``unity_entry_<index>`` and ``unity_release_<index>``.
 
     Args:
@@ -38,8 +41,9 @@ def entry_text(index: int, layout: Layout, dtypes: list[str], uses_constants: bo
         layout: Its plan.
         dtypes: The dtype table of the module, added to.
         uses_constants: Whether it reads constants (weights), which is work worth releasing the GIL.
+        prints: Whether something in the module prints.
     """
-    entry = _Entry(index, layout, dtypes)
+    entry = _Entry(index, layout, dtypes, prints)
     entry.arguments()
     entry.outputs()
     entry.arena()
@@ -64,8 +68,8 @@ class _Tuple:
 class _Entry:
     """State while an entry is written."""
 
-    def __init__(self, index: int, layout: Layout, dtypes: list[str]) -> None:
-        self.index, self.layout, self.dtypes = index, layout, dtypes
+    def __init__(self, index: int, layout: Layout, dtypes: list[str], prints: bool) -> None:
+        self.index, self.layout, self.dtypes, self.prints = index, layout, dtypes, prints
         self.t = Text()
         self.blocks = 0
 
@@ -98,7 +102,7 @@ class _Entry:
         t.do(f"%objects = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%numbers = alloca [{len(layout.numbers) + 1} x i64]")
         t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
-        t.do("%poll = alloca [4 x i64]")
+        t.do(f"%poll = alloca [{PRINTED + 1} x i64]")
         if layout.late:
             t.do(f"%late = alloca [{late.words(layout)} x i64]")
         if layout.late_outputs:
@@ -317,6 +321,7 @@ class _Entry:
         t.store("i64", "0", "%poll", 0)
         t.store("ptr", "null", "%poll", 1)
         t.store("i64", "0", "%poll", DEPTH)
+        t.store("i64", "0", "%poll", PRINTED)
         if self.layout.late:
             late.begin(t, self.layout, "%late")
         t.do(f"br i1 {self.worth_releasing(always_release)}, label %leave, label %go")
@@ -442,7 +447,11 @@ class _Entry:
             array = t.load("ptr", "%objects", k, "ptr")
             t.do(f"call void {self.api('Py_DecRef')}(ptr {array})")
         stopped = t.let(f"icmp eq i64 {self.ended}, {INTERRUPTED}")
-        t.do(f"br i1 {stopped}, label %null, label %slow")
+        t.do(f"br i1 {stopped}, label %null, label %wrong")
+        t.block("wrong")
+        if self.prints:
+            tell_unfinished(t)
+        t.do("br label %slow")
         t.block("slow")
         given = f"ptr @unity_entry_{self.index}, ptr %self, ptr %args, i64 %count, ptr %names"
         t.do(f"ret ptr {t.let(f'call ptr @unity_exchange({given})')}")

@@ -2,7 +2,7 @@
 
 Decides also whether a function can be native code at all: it can if all its values are tensors,
 numbers and tuples of them whose sizes follow from the inputs' shapes, and nothing calls back into
-Python.
+Python but to print.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from unity.codegen.vm.scalar_results import with_tensors
+from unity.codegen.vm.numbers import with_tensors
 from unity.codegen.vm.specs import spec_sizes
 from unity.codegen.vm.traced import with_dims
 from unity.ir.dtype import dtype
@@ -45,7 +45,7 @@ class Layout:
         inputs: What is given in the end, in order: the parameters, of tuples their fields.
             `paths` tells where each is (a parameter's index, then fields'), `given` its register.
         outputs: The specs of the results, in order, of tuples their fields; `results` their
-            registers, `numbers` those that are scalars, held by tensors (`scalar_results.py`).
+            registers, `numbers` those that are scalars, held by tensors (`numbers.py`).
         direct: Registers that are an output's memory, with the output's index.
         lengths: Extents of tensors that might turn out negative, and must not.
         places: What lies in the arena, by register or instruction: its bytes, in order.
@@ -269,8 +269,8 @@ def _learn(
             raise NotNativeError("it calls other graph functions")
         case p.MakeClosure() | p.CallClosure() | p.RunScan():
             raise NotNativeError("it makes or calls closures")
-        case p.Print():
-            raise NotNativeError("it prints")
+        case p.Print(values):
+            _require_printable(layout, values)
         case p.Assert() if layout.code.aliases:  # the bytecode tells what failed, from the start
             raise NotNativeError("it asserts, and writes over its inputs")
         case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
@@ -312,6 +312,24 @@ def _learn(
                 raise NotNativeError(f"it moves a number that is {held.dtype}")
         case _:
             pass
+
+
+def _require_printable(layout: Layout, values: tuple[p.Tree, ...]) -> None:
+    """Refuse to print what native code does not know well enough.
+
+    Raises:
+        NotNativeError: An object, or a tensor of unknown shape.
+    """
+    for register in p.leaves(values):
+        match layout.code.registers[register]:
+            case p.TensorSpec(str(), tuple()) | p.ShapeSpec(tuple()):
+                pass
+            case p.ScalarSpec(name) if name in SCALARS:
+                pass
+            case p.ObjectSpec() if p.literal_of(layout.code, register) is not None:
+                pass
+            case _:
+                raise NotNativeError("it prints what has no known dtype or shape")
 
 
 def _length(vector: p.TensorSpec) -> int | None:

@@ -20,11 +20,13 @@ from unity.codegen.vm.late import late_text
 from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native_body import run_text
 from unity.codegen.vm.native_call import require_callable
+from unity.codegen.vm.native_print import print_text
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.new_array import new_array_text
 from unity.codegen.vm.overflow import fits_text, most_bits, planned_sizes, require_possible
 from unity.codegen.vm.prelude import prelude_text
 from unity.ir.aligned import LINE
+from unity.runtime import program as p
 from unity.runtime.native_info import NativeFunction, NativeInfo
 from unity.runtime.program import CallFunction, FunctionCode, LoadConst, Program
 from unity.runtime.sizes import Size, Slot, slots_of
@@ -50,17 +52,21 @@ def native_text(program: Program, triple: str) -> NativeText:
     dtypes: list[str] = []
     parts: list[str] = []
     kernels: set[str] = set()
+    prints = any(isinstance(i, p.Print) for layout in layouts.values() for i in layout.code.code)
     for index, layout in layouts.items():
         code = layout.code
         parts.append(plan_text(index, layout))
         parts.append(run_text(index, layout, program, kernels, layouts))
-        parts.append(entry_text(index, layout, dtypes, uses_constants(code)))
+        constants = uses_constants(code)
+        entry_part = entry_text(index, layout, dtypes, uses_constants=constants, prints=prints)
+        parts.append(entry_part)
         entry, release = f"unity_entry_{index}", f"unity_release_{index}"
         functions.append(NativeFunction(code.name, entry, release))
     declared = kernel_declarations(program, kernels)
     head = [prelude_text(len(program.constants), len(dtypes), triple), new_array_text()]
     head += [exchange_text(dtypes)] if layouts else []
     head += [late_text()] if any(layout.late for layout in layouts.values()) else []
+    head += [print_text()] if prints else []
     reasons = tuple((program.functions[i].name, why) for i, why in sorted(why_not.items()))
     info = NativeInfo(tuple(functions), tuple(dtypes), reasons)
     return NativeText("\n".join([*head, *declared, *parts]), info)

@@ -9,6 +9,7 @@ from typing import assert_never
 from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, staged
 from unity.codegen.vm.native_call import declare_frame, write_call
+from unity.codegen.vm.native_print import declare_table, table_words, write_print
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.numbers import read_number, store_number
 from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
@@ -39,7 +40,7 @@ def run_text(
         kernels: Added to.
         layouts: The plans of functions that it may call.
     """
-    body = Body(layout, program, kernels, layouts or {})
+    body = Body(index, layout, program, kernels, layouts or {})
     lines = body.write()
     header = (
         f"define internal i64 @unity_run_{index}(ptr noalias %inputs, ptr noalias %outputs, "
@@ -53,11 +54,13 @@ class Body:
 
     def __init__(
         self,
+        index: int,
         layout: Layout,
         program: p.Program,
         kernels: set[str],
         layouts: Mapping[int, Layout],
     ) -> None:
+        self.index = index
         self.layout, self.program, self.kernels = layout, program, kernels
         self.layouts = layouts
         self.code = layout.code
@@ -80,6 +83,8 @@ class Body:
         for at, i in enumerate(self.code.code):
             if isinstance(i, p.CallFunction):
                 declare_frame(t, at, self.layouts[i.function])
+            if isinstance(i, p.Print):
+                declare_table(t, at, table_words(self.layout, i.values))
             if isinstance(i, p.ReadShape):
                 t.do(f"%shape{at} = alloca [{read_shape(self.code, i.dst) or 1} x i64]")
         for k, (register, given) in enumerate(
@@ -228,7 +233,9 @@ class Body:
                 return False
             case p.CallFunction():
                 write_call(self, at, i)
-            case p.CallHost() | p.MakeClosure() | p.CallClosure() | p.RunScan() | p.Print():
+            case p.Print(values):
+                write_print(self, at, values)
+            case p.CallHost() | p.MakeClosure() | p.CallClosure() | p.RunScan():
                 raise AssertionError("not native")
             case p.MakeLiteral(dst):
                 self.set(dst, "null")  # only functions of the host look at it
@@ -276,7 +283,11 @@ class Body:
         """The extents of a register's tensor."""
         spec = self.code.registers[register]
         assert isinstance(spec, p.TensorSpec)
-        return [self.t.size(resolve(self.layout, s)) for s in spec.shape or ()]
+        return [self.t.size(self.resolved(s)) for s in spec.shape or ()]
+
+    def resolved(self, size: Size) -> Size:
+        """A size in terms of the inputs' symbols and what is read."""
+        return resolve(self.layout, size)
 
     def trace(self, dims: Mapping[p.Reg, list[str]]) -> None:
         """Set the slots that hold the dims of loop state."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from threading import Thread
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -105,7 +108,76 @@ def test_an_assert_of_sizes_known_now() -> None:
 def test_explain_says_that_python_prints() -> None:
     rows = [r for r in unity.compile(main).explain() if r.op == "print"]
     assert [r.choice for r in rows] == ["host"] * 4
-    assert unity.compile(main).native() == {"main": "bytecode: it prints"}
+    assert unity.compile(main).native() == {"main": "native"}
+
+
+class Full:
+    """A standard output that has room for so many lines."""
+
+    def __init__(self, lines: int) -> None:
+        self.lines: list[str] = []
+        self.room = lines
+
+    def write(self, text: str) -> int:
+        if len(self.lines) == self.room:
+            raise OSError("no room")
+        self.lines += text.splitlines() if text != "\n" else []
+        return len(text)
+
+
+def test_what_printing_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    exe = unity.compile(main)
+    for room in (0, 2):
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", Full(room))
+            with pytest.raises(OSError, match="no room"):
+                exe(X, np.asarray(2))
+    exe(X, np.asarray(2))
+
+
+@script.function
+def told(
+    x: f32[Tensor, n],
+    k: Annotated[int, R.Prim("int64")],
+    s: Annotated[float, R.Prim("float64")],
+    b: Annotated[bool, R.Prim("bool")],
+) -> f32[Tensor, n]:
+    print("of all kinds", x.shape, k, s, b, (x, (k, s)), R.dtype("int8"), R.shape(n, 2))
+    for i in range(k):
+        print(i, R.astype(x, "bfloat16"), x[:0], R.sum(x) > 1.0, R.prim(R.sum(x)))
+        assert i < 2
+    return x
+
+
+def test_values_of_all_kinds_in_native_code(capsys: pytest.CaptureFixture[str]) -> None:
+    exe, said = unity.compile(told), list[str]()
+    assert exe.native() == {"told": "native"}
+    for k in (0, 2, 4, 1):
+        for run in runs(told.module(), "told"):
+            fails = pytest.raises(unity.UnityError, match="assertion failed")
+            with fails if k > 2 else nullcontext():
+                run(X, k, 0.1, True)
+            said.append(capsys.readouterr().out)
+    assert len(said) == 8
+    assert said[::2] == said[1::2]
+    assert [text.count("\n") for text in said[::2]] == [1, 3, 4, 2]
+
+
+def test_threads_print_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """What one thread printed before it failed is not left out by another."""
+    exe = unity.compile(told)
+
+    def work(k: int) -> None:
+        for _ in range(20):
+            with suppress(unity.UnityError):
+                exe(X, k, 0.1, True)
+
+    threads = [Thread(target=work, args=(k,)) for k in (1, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert capsys.readouterr().out.count("of all kinds") == 40
 
 
 def test_files_and_libraries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +185,7 @@ def test_files_and_libraries(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     exe.save(tmp_path / "main.unity")
     unity.load(tmp_path / "main.unity")(X, np.asarray(2))
     assert capsys.readouterr().out == LINES
-    with pytest.raises(unity.UnsupportedError, match="it prints"):
+    with pytest.raises(unity.UnsupportedError, match="main prints, which Python does"):
         exe.export_library(tmp_path / "libmain.so")
     unity.compile(checked).export_library(tmp_path / "libchecked.so")
 

@@ -7,7 +7,7 @@ when it is given anything else, or when something is wrong and the message has t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from unity.ir.dtype import dtype, scalar_fault
 from unity.runtime.arrays.accept import Export, accept
 from unity.runtime.arrays.overlap import refuse_overlap
 from unity.runtime.check import Value
+from unity.runtime.effects import Prints, take_printed
 from unity.runtime.failure import take_failure
 from unity.runtime.native import NativeCode
 from unity.runtime.program import (
@@ -82,7 +83,7 @@ class PythonCall:
         Raises:
             UnityError: An argument doesn't fit; the message names it.
         """
-        failed = take_failure()
+        failed, printed = take_failure(), take_printed()
         if failed is not None:  # native code got as far as an engine: nothing may run twice
             raise failed
         given = self.ordered(args, named)
@@ -99,7 +100,8 @@ class PythonCall:
         if self.builtin is not None and (conversion.changed or named):
             result = self.builtin(*values)  # comes back here, unchanged, if it can't
         else:
-            result = self.vm.run(self.code.name, values)
+            vm = replace(self.vm, printer=Prints(printed)) if printed else self.vm
+            result = vm.run(self.code.name, values)
         return result if conversion.export is None else _exported(result, conversion.export)
 
     def _refuse_overlap(self, values: Sequence[Value]) -> None:

@@ -1,12 +1,24 @@
-"""What `print` and `assert` of graph functions do, for all that runs programs."""
+"""What `print` and `assert` of graph functions do, for all that runs programs.
+
+Native code has its lines printed by a `Printer`, which reads values from where they lie. Where it
+fails, the bytecode runs from the start to say what is wrong: it leaves out the lines that were
+printed before (`take_printed`).
+"""
 
 from __future__ import annotations
 
+import ctypes
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from unity.errors import UnityError
+from unity.ir.dtype import dtype
+from unity.runtime import program as p
+from unity.runtime.native_info import NOT_PRINTED
 
 
 def print_values(format: str, values: Sequence[object]) -> None:
@@ -53,3 +65,108 @@ def _plain(value: object) -> object:
     if isinstance(value, np.ndarray | np.generic) and value.shape == ():
         return value.item()
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+class _Pending(threading.local):
+    printed = 0
+
+
+_pending = _Pending()
+
+
+def take_printed() -> int:
+    """How many prints native code made before it failed in this thread; then forgotten."""
+    count, _pending.printed = _pending.printed, 0
+    return count
+
+
+@dataclass(slots=True)
+class Prints:
+    """Prints in order, without the first ones: they have been made.
+
+    Attributes:
+        skipped: How many are left out.
+    """
+
+    skipped: int = 0
+    made: int = field(default=0, init=False)
+
+    def __call__(self, format: str, values: Sequence[object]) -> None:
+        """Print, unless it has been done."""
+        self.made += 1
+        if self.made > self.skipped:
+            print_values(format, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """What native code of a program calls to print."""
+
+    program: p.Program
+
+    def __call__(self, function: int, at: int, count: int, table: int) -> None:
+        """Print what an instruction says.
+
+        Args:
+            function: Its function's index; `NOT_PRINTED` where a call failed.
+            at: Its own.
+            count: How many prints the call has made, this one among them.
+            table: Where the values are told of, in words of 8 bytes.
+        """
+        if function == NOT_PRINTED:
+            _pending.printed = count
+            return
+        code = self.program.functions[function]
+        instruction = code.code[at]
+        assert isinstance(instruction, p.Print)
+        reader = _Reader(code, table)
+        print_values(instruction.format, [reader.value(v) for v in instruction.values])
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a table from its begin to its end."""
+
+    code: p.FunctionCode
+    at: int
+
+    def word(self) -> int:
+        """The next word, as an integer."""
+        found = ctypes.c_int64.from_address(self.at).value
+        self.at += 8
+        return found
+
+    def value(self, tree: p.Tree) -> object:
+        """A value."""
+        if isinstance(tree, tuple):
+            return tuple(self.value(t) for t in tree)
+        match self.code.registers[tree]:
+            case p.TensorSpec(str(name), shape, rank):
+                data = self.word() & (2**64 - 1)
+                dims = [self.word() for _ in range(rank or 0 if shape is None else len(shape))]
+                return _array(data, dims, dtype(name).numpy)
+            case p.ShapeSpec(dims, rank):
+                return tuple(self.word() for _ in range(rank or 0 if dims is None else len(dims)))
+            case p.ScalarSpec(name):
+                return self.number(name)
+            case _:
+                literal = p.literal_of(self.code, tree)
+                assert literal is not None
+                return dtype(literal.text).numpy if literal.is_dtype else literal.text
+
+    def number(self, name: str) -> object:
+        """A scalar of a dtype."""
+        if dtype(name).is_float:
+            number = ctypes.c_double.from_address(self.at).value
+            self.at += 8
+            return number
+        return self.word() if dtype(name).is_int else bool(self.word())
+
+
+def _array(data: int, dims: Sequence[int], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array over memory of native code, which must not be kept."""
+    size = int(np.prod(dims, dtype=np.int64)) * kind.itemsize
+    if size == 0:
+        return np.empty(dims, kind)
+    memory = memoryview((ctypes.c_uint8 * size).from_address(data)).cast("B")
+    return np.frombuffer(memory, kind).reshape(dims)

@@ -49,7 +49,7 @@ def instantiate(
         engines[k.name] if k.engine else NativeKernel(linked[k.function], k)
         for k in program.kernels
     )
-    code = None if native is None else NativeCode(linked, native, image.constants)
+    code = None if native is None else NativeCode(linked, native, image.constants, program)
     return Executable(Parts(image, kernels, code, listings, linked, limit))
 
 

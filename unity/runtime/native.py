@@ -21,6 +21,8 @@ from unity.ir.dtype import Array, dtype
 from unity.runtime import native_info as n
 from unity.runtime.arrays.exchange import TABLE
 from unity.runtime.arrays.recycle import Recycler
+from unity.runtime.effects import Printer
+from unity.runtime.program import Program
 
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
 PYARRAY = {"PyArray_NewFromDescr": 94, "PyArray_Empty": 184, "PyArray_SetBaseObject": 282}
@@ -53,11 +55,14 @@ class NativeCode:
         library: The linked object code, kept alive by this.
         info: What it holds.
         constants: The program's constants, kept alive by this.
+        program: What it was made of.
     """
 
-    __slots__ = ("__weakref__", "_constants", "_lease", "_library", "info")
+    __slots__ = ("__weakref__", "_constants", "_lease", "_library", "_printer", "info")
 
-    def __init__(self, library: Linked, info: n.NativeInfo, constants: Sequence[Array]) -> None:
+    def __init__(
+        self, library: Linked, info: n.NativeInfo, constants: Sequence[Array], program: Program
+    ) -> None:
         self.info = info
         self._library = library
         self._constants = [np.ascontiguousarray(c).reshape(c.shape) for c in constants]
@@ -66,8 +71,11 @@ class NativeCode:
         releases = [f.release for f in info.functions]
         weakref.finalize(self, _free_arenas, library, releases).atexit = False
         self._lease = Recycler().lease
+        self._printer = Printer(program)
         if info.functions:
-            known = {**api_addresses(), "lease": id(self._lease)}
+            own = {"lease": id(self._lease), "print": id(self._printer)}
+            assert own.keys() == n.OWN
+            known = {**api_addresses(), **own}
             entries = (
                 [known[name] for name in info.api],
                 [c.ctypes.data for c in self._constants],
@@ -124,7 +132,7 @@ def api_addresses() -> dict[str, int]:
     found["exchange"] = ctypes.addressof(TABLE)
     found.update({name: _numpy_api(index) for name, index in PYARRAY.items()})
     for name in n.API:
-        if name not in found and name != "lease":  # each module has its own
+        if name not in found and name not in n.OWN:
             source = c if name in ("malloc", "free") else ctypes.pythonapi
             found[name] = cast(int, ctypes.cast(getattr(source, name), ctypes.c_void_p).value)
     return found

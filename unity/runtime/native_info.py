@@ -11,9 +11,13 @@ API = (
     "PyTuple_GetItem", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
     "PyArray_NewFromDescr", "PyArray_SetBaseObject", "lease", "PyObject_VectorcallMethod", "False",
     "exchange", "True", "float", "PyFloat_AsDouble",
-    "PyFloat_FromDouble",
+    "PyFloat_FromDouble", "print",
 )  # fmt: skip
 """What the entries read from the table `API_TABLE`, in order."""
+OWN = frozenset({"lease", "print"})
+"""Those that each module has for itself."""
+NOT_PRINTED = -1
+"""What the printer is told for a function where a call failed behind prints."""
 API_TABLE = "unity_python"
 CONSTANT_TABLE = "unity_constants"
 DTYPE_TABLE = "unity_dtypes"

@@ -485,3 +485,9 @@ def leaf_specs(spec: Spec) -> Iterator[Spec]:
             yield from leaf_specs(field)
     else:
         yield spec
+
+
+def literal_of(code: FunctionCode, register: Reg) -> MakeLiteral | None:
+    """The text or dtype that a register holds; None if something else is in it."""
+    made = (i for i in code.code if isinstance(i, MakeLiteral) and i.dst == register)
+    return next(made, None)

@@ -67,6 +67,7 @@ class VM:
         constants: Their data, never written to.
         hosts: The Python functions.
         trace: Called after each instruction.
+        printer: What prints values as a format says.
     """
 
     program: p.Program
@@ -74,6 +75,7 @@ class VM:
     constants: Sequence[Array] = ()
     hosts: Sequence[Host] = ()
     trace: OnEvent | None = field(default=None)
+    printer: Callable[[str, Sequence[object]], None] = print_values
 
     def run(self, name: str, args: Sequence[Value]) -> Value:
         """Call a function by name on plain arrays, numbers, shapes and tuples of them.
@@ -219,7 +221,7 @@ class VM:
                 binder.match(_read(regs, tree), spec, name + binder.text_of(known))
                 binder.finish()
             case p.Print(values, text):
-                print_values(text, [_read(regs, v) for v in values])
+                self.printer(text, [_read(regs, v) for v in values])
             case p.Assert(condition, values, text, where):
                 if not bool(regs[condition]):
                     raise assertion_error(where, text, [_read(regs, v) for v in values])
