@@ -54,22 +54,25 @@ def cover(
     parts: Sequence[Part],
     temporaries: set[Buffer],
     target: Target,
-    decide: Decide | None = None,
-    without: Without | None = None,
+    without: Without,
 ) -> list[Taken]:
-    """The rules that lay a kernel out, in the order of its stages.
+    """The rules that lay a kernel out by their own decisions, in the order of its stages.
 
     Args:
         parts: What `parts_of` makes of the stages.
         temporaries: The kernel's.
         target: The machine.
-        decide: Changes decisions; the rules' own stand if there is none.
         without: Rules that are not asked about some stages, by the name of a block.
+    """
+    return _without_points(parts, target) or _by_rule(parts, temporaries, target, without)
+
+
+def with_decisions(taken: Sequence[Taken], decide: Decide | None) -> Sequence[Taken]:
+    """The same rules with other decisions; their own stand if nothing changes them.
 
     Raises:
         UnityError: A changed decision is none of the rule's, or not legal.
     """
-    taken = _without_points(parts, target) or _by_rule(parts, temporaries, target, without or {})
     if decide is None:
         return taken
     return [

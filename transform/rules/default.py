@@ -20,7 +20,7 @@ from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
 from .by_default import awaits_layout
-from .cover import Decide, Taken, Without, cover, product_read_in_tile
+from .cover import Decide, Taken, Without, cover, product_read_in_tile, with_decisions
 from .decisions import (
     KINDS,
     AppliedRule,
@@ -55,9 +55,7 @@ def default_rules(
     Raises:
         UnityError: A changed decision is not legal, or for no block or rule that there is.
     """
-    versions = _bodies(_in_versions(func))
-    taken = _taken(versions, target, _wanted(decisions), decisions, without)
-    return tuple(_applied(t) for t in taken)
+    return DefaultRules(func, target).applied(decisions, without)
 
 
 @_public
@@ -91,16 +89,67 @@ def default_schedule(
     >>> [step.name for step in default_schedule(func, Target("cpu", "", "", ())).trace]
     ['get_loops', 'split', 'vectorize']
     """
-    sch = Schedule(func, target)
-    usual = _when_usual(sch.func)
-    if usual is not None:
-        sch.specialize_when(usual)
-    bodies = _bodies(sch.func.body)
-    for each in _taken(bodies, target, _wanted(decisions), decisions, without):
-        sch = _with_steps(sch, each)
-    for parameter in past_caches(sch.func, target):
-        sch.stream_stores(parameter)
-    return sch
+    return DefaultRules(func, target).schedule(decisions, without)
+
+
+class DefaultRules:
+    """What the default rules may do to a kernel; which take what is found once for all decisions.
+
+    Args:
+        func: A kernel, as `default_rules` takes it.
+        target: The machine.
+    """
+
+    def __init__(self, func: PrimFunc, target: Target) -> None:
+        self._target = target
+        self._start = Schedule(func, target)
+        usual = _when_usual(self._start.func)
+        if usual is not None:
+            self._start.specialize_when(usual)
+        self._covered: dict[frozenset[tuple[str, frozenset[str]]], Sequence[Taken]] = {}
+
+    def applied(
+        self, decisions: Decisions | None = None, without: Without | None = None
+    ) -> tuple[AppliedRule, ...]:
+        """Which rule takes which blocks, and what it decides; see `default_rules`.
+
+        Raises:
+            UnityError: A changed decision is not legal, or for no block or rule that there is.
+        """
+        return tuple(_applied(t) for t in self._taken(decisions, without))
+
+    def schedule(
+        self, decisions: Decisions | None = None, without: Without | None = None
+    ) -> Schedule:
+        """What they do, as a schedule; see `default_schedule`.
+
+        Raises:
+            UnityError: A changed decision is not legal, or for no block or rule that there is.
+        """
+        taken, sch = self._taken(decisions, without), self._start.copy()
+        for each in taken:
+            sch = _with_steps(sch, each)
+        for parameter in past_caches(sch.func, self._target):
+            sch.stream_stores(parameter)
+        return sch
+
+    def _taken(self, decisions: Decisions | None, without: Without | None) -> Sequence[Taken]:
+        key = frozenset((name, frozenset(rules)) for name, rules in (without or {}).items())
+        if key not in self._covered:
+            bodies = _bodies(self._start.func.body)
+            self._covered[key] = [
+                t for body in bodies for t in _cover(body, self._target, without or {})
+            ]
+        wanted = _wanted(decisions)
+        taken = with_decisions(self._covered[key], wanted)
+        names = [name for t in taken for name in t.names]
+        for name in decisions or {}:
+            if name not in names:
+                raise UnityError(
+                    f"no rule takes a block {name!r}, for which there are decisions",
+                    hint=f"the kernel has {', '.join(names) or 'none'}",
+                )
+        return taken
 
 
 def _with_steps(sch: Schedule, taken: Taken) -> Schedule:
@@ -147,27 +196,10 @@ def _bodies(body: Stmt) -> tuple[Stmt, ...]:
     return (body,)
 
 
-def _taken(
-    bodies: Sequence[Stmt],
-    target: Target,
-    decide: Decide | None,
-    wanted: Decisions | None = None,
-    without: Without | None = None,
-) -> list[Taken]:
-    """What rules take in one version of a kernel after another."""
-    taken: list[Taken] = []
-    for body in bodies:
-        temporaries, stages = opened(body)
-        parts = parts_of(stages, set(temporaries))
-        taken += cover(parts, set(temporaries), target, decide, without)
-    names = [name for t in taken for name in t.names]
-    for name in wanted or {}:
-        if name not in names:
-            raise UnityError(
-                f"no rule takes a block {name!r}, for which there are decisions",
-                hint=f"the kernel has {', '.join(names) or 'none'}",
-            )
-    return taken
+def _cover(body: Stmt, target: Target, without: Without) -> list[Taken]:
+    """What rules take in one version of a kernel, by their own decisions."""
+    temporaries, stages = opened(body)
+    return cover(parts_of(stages, set(temporaries)), set(temporaries), target, without)
 
 
 def _applied(taken: Taken) -> AppliedRule:
@@ -193,7 +225,7 @@ def _laid_out(s: Stmt, target: Target, decide: Decide | None) -> Stmt:
     if isinstance(s, IfThen) and len(_bodies(s)) == 2:
         then, otherwise = (_laid_out(x, target, decide) for x in _bodies(s))
         return replace(s, then=then, orelse=otherwise)
-    laid_out = [t.found.stmt() for t in _taken([s], target, decide)]
+    laid_out = [t.found.stmt() for t in with_decisions(_cover(s, target, {}), decide)]
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
     used = touched(body)
     for buffer in reversed(opened(s)[0]):

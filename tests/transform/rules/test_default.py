@@ -115,7 +115,7 @@ def test_the_default_schedule_is_a_trace(kernel: Kernel) -> None:
 
 
 def test_several_rules_take_steps_on_one_schedule() -> None:
-    taken = cover(parts_of(opened(several().body)[1], set()), set(), WIDE)
+    taken = cover(parts_of(opened(several().body)[1], set()), set(), WIDE, {})
     assert [t.rule for t in taken] == ["contraction", "plain", "elementwise"]
 
 

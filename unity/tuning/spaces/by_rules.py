@@ -16,8 +16,8 @@ from unity.errors import UnityError
 from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 from unity.transform.rules.decisions import AppliedRule
+from unity.transform.rules.default import DefaultRules
 from unity.transform.rules.rule import Legal
-from unity.transform.schedule import default_rules, default_schedule
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Json
 
@@ -47,6 +47,7 @@ class RuleSpace:
     def __init__(self, func: PrimFunc, target: Target) -> None:
         self.func = func
         self.target = target
+        self._defaults = DefaultRules(func, target)
         self._rules = lru_cache(maxsize=512)(self._applied)
 
     def first(self, random: Random) -> Point | None:
@@ -126,11 +127,11 @@ class RuleSpace:
     def schedule(self, point: Point) -> Schedule:
         """What the rules do when this is decided."""
         changes, without = parts_of(point)
-        return default_schedule(self.func, self.target, changes or None, without or None)
+        return self._defaults.schedule(changes or None, without or None)
 
     def _applied(self, point: Point) -> tuple[AppliedRule, ...]:
         changes, without = parts_of(point)
-        return default_rules(self.func, self.target, changes or None, without or None)
+        return self._defaults.applied(changes or None, without or None)
 
     def _legal(self, changes: Changes, without: Without) -> Point | None:
         """A point, if its decisions go together; those that change nothing are left out."""
