@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
 from typing import cast
 
+from unity.op.meanings import docstring_of
 from unity.op.table import OPS
 
 from .marker import Marker
@@ -42,7 +42,7 @@ def operator_name(path: str) -> Marker:
     name = path.removeprefix(_LETTER)
     row = OPS.get(name)
     if row is not None:
-        return OperatorName(path, row.signature, cleandoc(row.doc))
+        return OperatorName(path, row.signature, docstring_of(row))
     below = names_below(f"{name}.")
     return OperatorName(path, None, f"Operators: {', '.join(below)}." if below else "")
 

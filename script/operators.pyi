@@ -39,10 +39,22 @@ def add(x1: Operand, x2: Operand) -> Tensor:
     """
 
 def all(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """Whether every element is true, over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
+    """Whether every element is true, over `axis` (None: all); `keepdims` leaves the reduced axes as 1.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def any(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """Whether any element is true, over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
+    """Whether any element is true, over `axis` (None: all); `keepdims` leaves the reduced axes as 1.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def arange(
     start: float | SymDim,
@@ -54,13 +66,31 @@ def arange(
 
     Bounds may be dims: the length is ``max(0, ceil((end - start) / step))``. The dtype is
     int64, or float32 if a bound is a float (R.arange).
+
+    Args:
+        start: where it begins; its end, where there is no other (a number or a dim).
+        end: where it ends; it is not reached. None: at `start`, and it begins at 0 (a
+            number or a dim; None).
+        step: how far apart elements are, not 0 (a number or a dim; 1).
+        dtype: the elements of the result; None: int64, or float32 if a bound is a float (a
+            dtype; None).
     """
 
 def argmax(x: Operand, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the largest element is, as int64: the first of equals, NaN above all; of nothing, the greatest int64 (R.argmax)."""
+    """Where the largest element is, as int64: the first of equals, NaN above all; of nothing there is none, an error as in numpy (R.argmax).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def argmin(x: Operand, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the smallest element is, as int64: the first of equals, NaN below all; of nothing, the greatest int64 (R.argmin)."""
+    """Where the smallest element is, as int64: the first of equals, NaN below all; of nothing there is none, an error as in numpy (R.argmin).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def argsort(
     x: Operand,
@@ -68,7 +98,13 @@ def argsort(
     descending: bool = False,
     dtype: str | DType = "int64",
 ) -> Tensor:
-    """The indices that sort each row along `axis`, equals in their order (R.argsort)."""
+    """The indices that sort each row along `axis`, equals in their order (R.argsort).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; -1).
+        descending: whether the greatest come first (True or False; False).
+        dtype: that of the indices (a dtype; 'int64').
+    """
 
 def asin(x: Operand) -> Tensor:
     """The inverse sine.
@@ -85,7 +121,11 @@ def asinh(x: Operand) -> Tensor:
     """
 
 def astype(x: Operand, dtype: str | DType) -> Tensor:
-    """`x` as another dtype, as numpy does: floats truncate to integers, what is not 0 is True."""
+    """`x` as another dtype, as numpy does: floats truncate to integers, what is not 0 is True.
+
+    Args:
+        dtype: the elements of the result (a dtype).
+    """
 
 def atan(x: Operand) -> Tensor:
     """The inverse tangent.
@@ -109,7 +149,11 @@ def atanh(x: Operand) -> Tensor:
     """
 
 def bitcast(x: Operand, dtype: str | DType) -> Tensor:
-    """The bits of `x` as another dtype of as many."""
+    """The bits of `x` as another dtype of as many.
+
+    Args:
+        dtype: the elements of the result (a dtype).
+    """
 
 def bitwise_and(x1: Operand, x2: Operand) -> Tensor:
     """Both bits set, on integers.
@@ -144,7 +188,14 @@ def blackman_window(
     periodic: bool = True,
     dtype: str | DType = "float32",
 ) -> Tensor:
-    """``0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)``: a vector as `hamming_window`, of a float `dtype` (torch.blackman_window)."""
+    """``0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)``: a vector as `hamming_window`, of a float `dtype` (torch.blackman_window).
+
+    Args:
+        window_size: how many elements (a dim).
+        periodic: whether the window goes on from its end at its begin, else it is symmetric
+            (True or False; True).
+        dtype: the elements of the result (a dtype; 'float32').
+    """
 
 def broadcast_to(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     """Repeated along axes of extent 1 and new leading axes (R.broadcast_to, numpy's rules)."""
@@ -160,6 +211,10 @@ def bucketize(
     With `right` those that are equal count as well. NaN is above every number and
     equal to NaN (R.bucketize, np.searchsorted; torch.bucketize counts boundaries of NaN as
     less than NaN).
+
+    Args:
+        out_int32: whether indices are int32, else int64 (True or False; False).
+        right: whether boundaries equal to an element count (True or False; False).
     """
 
 def ceil(x: Operand) -> Tensor:
@@ -174,6 +229,10 @@ def clip(x: Operand, min: float | None = None, max: float | None = None) -> Tens
 
     Elementwise: `x` is a tensor of any shape, of an integer or a float dtype; another is
     refused. The result has its shape and its dtype.
+
+    Args:
+        min: the lower limit; None: there is none (a number; None).
+        max: the upper limit; None: there is none (a number; None).
     """
 
 def collapse_sum_like(x: Operand, like: Operand) -> Tensor:
@@ -183,7 +242,11 @@ def collapse_sum_to(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tenso
     """x summed to a shape that broadcasts to x's: what undoes broadcasting in a gradient (R.collapse_sum_to)."""
 
 def concat(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
-    """Tensors one behind the other along `axis` (R.concat, ONNX Concat)."""
+    """Tensors one behind the other along `axis` (R.concat, ONNX Concat).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; 0).
+    """
 
 def cos(x: Operand) -> Tensor:
     """The cosine.
@@ -210,6 +273,12 @@ def cumprod(
 
     `exclusive` leaves each element itself out, `reverse` runs from the end. The dtype is
     `dtype`, else x's (int64 of bool). Half-width floats accumulate in float32.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; None).
+        dtype: the elements of the result; None: the operand's (a dtype; None).
+        exclusive: whether an element is left out of its own result (True or False; False).
+        reverse: whether it goes from the end (True or False; False).
     """
 
 def cumsum(
@@ -223,10 +292,22 @@ def cumsum(
 
     `exclusive` leaves each element itself out, `reverse` runs from the end. The dtype is
     `dtype`, else x's (int64 of bool). Half-width floats accumulate in float32.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; None).
+        dtype: the elements of the result; None: the operand's (a dtype; None).
+        exclusive: whether an element is left out of its own result (True or False; False).
+        reverse: whether it goes from the end (True or False; False).
     """
 
 def depth_to_space(x: Operand, block_size: int, mode: str = "DCR") -> Tensor:
-    """``(n, c * b * b, h, w)`` to ``(n, c, h * b, w * b)``: ONNX DepthToSpace; mode CRD is R.nn.pixel_shuffle."""
+    """``(n, c * b * b, h, w)`` to ``(n, c, h * b, w * b)``: ONNX DepthToSpace; mode CRD is R.nn.pixel_shuffle.
+
+    Args:
+        block_size: the side of a block of pixels (an int).
+        mode: 'DCR' or 'CRD': in which order channels hold the pixels of blocks (text;
+            'DCR').
+    """
 
 def dequantize(
     x: Operand,
@@ -242,10 +323,20 @@ def dequantize(
     scalars or vectors of ``x.shape[axis]``, or, with `block`, tensors like x that have one for
     each block of so many along `axis`. The difference wraps in int32; the product is of
     `scale`'s dtype, of float32 at least (ONNX DequantizeLinear).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; -1).
+        out_dtype: the floats of the result (a dtype; 'float32').
+        block: how many elements along the axis share a scale; 0: those of one index (an
+            int; 0).
     """
 
 def dims(values: Dim | Sequence[Dim], dtype: str | DType = "int64") -> Tensor:
-    """A tensor of sizes: rank 0 of one dim, rank 1 of a tuple. What ``shape_to_tensor`` of known dims becomes when it must be computed."""
+    """A tensor of sizes: rank 0 of one dim, rank 1 of a tuple. What ``shape_to_tensor`` of known dims becomes when it must be computed.
+
+    Args:
+        dtype: the elements of the result (a dtype; 'int64').
+    """
 
 def divide(x1: Operand, x2: Operand) -> Tensor:
     """``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an error if compiled with ``check_bounds=True``; so do all divisions and remainders.
@@ -268,6 +359,9 @@ def einsum(operands: Sequence[Operand] | Tensor, subscripts: str) -> Tensor:
     A letter stands for an axis, ``...`` for leading ones; letters that the result lacks are
     summed over, and without an arrow it has those that stand once, sorted. Several operands
     are multiplied from left to right, by matrix products (R.einsum, numpy, ONNX Einsum).
+
+    Args:
+        subscripts: which letter is which axis, 'bij,bjk->bik' (text).
     """
 
 def equal(x1: Operand, x2: Operand) -> Tensor:
@@ -305,7 +399,11 @@ def exp2(x: Operand) -> Tensor:
     """
 
 def expand_dims(x: Operand, axis: int | Sequence[int]) -> Tensor:
-    """Axes of extent 1 added; `axis` counts in the result (R.expand_dims, ONNX Unsqueeze)."""
+    """Axes of extent 1 added; `axis` counts in the result (R.expand_dims, ONNX Unsqueeze).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints).
+    """
 
 def expm1(x: Operand) -> Tensor:
     """``e ** x - 1``, exact near 0.
@@ -315,16 +413,33 @@ def expm1(x: Operand) -> Tensor:
     """
 
 def eye(n: Dim, m: Dim | None = None, k: Dim = 0, dtype: str | DType = "float32") -> Tensor:
-    """``(n, m)`` with 1 on the diagonal k (above the main one if positive), else 0 (R.eye); `m` is n by default."""
+    """``(n, m)`` with 1 on the diagonal k (above the main one if positive), else 0 (R.eye); `m` is n by default.
+
+    Args:
+        n: how many rows (a dim).
+        m: how many columns; None: as many as rows (a dim; None).
+        k: which diagonal, above the main one if positive (a dim; 0).
+        dtype: the elements of the result (a dtype; 'float32').
+    """
 
 def eye_like(x: Operand, k: Dim = 0, dtype: str | DType | None = None) -> Tensor:
-    """`R.eye` of a matrix's shape, and of its dtype by default (R.eye_like, ONNX EyeLike)."""
+    """`R.eye` of a matrix's shape, and of its dtype by default (R.eye_like, ONNX EyeLike).
+
+    Args:
+        k: which diagonal, above the main one if positive (a dim; 0).
+        dtype: the elements of the result; None: the operand's (a dtype; None).
+    """
 
 def flatten(x: Operand) -> Tensor:
     """The elements of any shape and dtype in row-major order, as a vector (R.flatten)."""
 
 def flip(x: Operand, axis: int | Sequence[int] | None = 0) -> Tensor:
-    """The order along `axis` (one or several) reversed (R.flip)."""
+    """The order along `axis` (one or several) reversed (R.flip).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints or
+            None; 0).
+    """
 
 def floor(x: Operand) -> Tensor:
     """Rounded down.
@@ -348,23 +463,39 @@ def floor_mod(x1: Operand, x2: Operand) -> Tensor:
     """
 
 def frames(x: Operand, length: int, step: int, dilation: int = 1) -> Tensor:
-    """``(..., n)`` to ``(..., frames, length)``: element k of frame f is ``x[f * step + k * dilation]``, as a convolution's windows lie (what `ConvertFrames` makes; torch.Tensor.unfold)."""
+    """``(..., n)`` to ``(..., frames, length)``: element k of frame f is ``x[f * step + k * dilation]``, as a convolution's windows lie (what `ConvertFrames` makes; torch.Tensor.unfold).
+
+    Args:
+        step: how far apart elements are, not 0 (an int).
+        dilation: how far apart the taps of a window are, of each axis (an int; 1).
+    """
 
 def full(
     shape: Sequence[Dim | Tensor] | Tensor,
     fill_value: Operand,
     dtype: str | DType | None = None,
 ) -> Tensor:
-    """A tensor of one value, cast to `dtype` (None: the value's own)."""
+    """A tensor of one value, cast to `dtype` (None: the value's own).
+
+    Args:
+        dtype: the elements of the result (a dtype; None).
+    """
 
 def full_like(x: Operand, fill_value: Operand, dtype: str | DType | None = None) -> Tensor:
-    """A tensor of one value shaped like `x`, of its dtype unless one is given."""
+    """A tensor of one value shaped like `x`, of its dtype unless one is given.
+
+    Args:
+        dtype: the elements of the result; None: the operand's (a dtype; None).
+    """
 
 def gather_elements(x: Operand, indices: Operand, axis: int = 0) -> Tensor:
     """``x[i, indices[i, j], k]`` and the like: each index picks along `axis` in its own row.
 
     The result has the indices' shape. Indices wrap and clamp as in take, without an error
     unless compiled with ``check_bounds=True`` (R.gather_elements, ONNX GatherElements).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; 0).
     """
 
 def gather_nd(x: Operand, indices: Operand, batch_dims: int = 0) -> Tensor:
@@ -372,6 +503,10 @@ def gather_nd(x: Operand, indices: Operand, batch_dims: int = 0) -> Tensor:
 
     Indices wrap and clamp as in take, without an error unless compiled with
     ``check_bounds=True`` (R.gather_nd, ONNX GatherND).
+
+    Args:
+        batch_dims: how many axes in front are those of a batch, the same in both operands
+            (an int; 0).
     """
 
 def greater(x1: Operand, x2: Operand) -> Tensor:
@@ -395,10 +530,26 @@ def hamming_window(
     beta: float = 0.46,
     dtype: str | DType = "float32",
 ) -> Tensor:
-    """``alpha - beta * cos(2 pi i / n)`` for i from 0 to n - 1, with n - 1 for n in the quotient if it is not `periodic`: a vector of `window_size` elements, n, of a float `dtype` (R.hamming_window, torch.hamming_window)."""
+    """``alpha - beta * cos(2 pi i / n)`` for i from 0 to n - 1, with n - 1 for n in the quotient if it is not `periodic`: a vector of `window_size` elements, n, of a float `dtype` (R.hamming_window, torch.hamming_window).
+
+    Args:
+        window_size: how many elements (a dim).
+        periodic: whether the window goes on from its end at its begin, else it is symmetric
+            (True or False; True).
+        alpha: the constant part (a number; 0.54).
+        beta: the factor of the cosine (a number; 0.46).
+        dtype: the elements of the result (a dtype; 'float32').
+    """
 
 def hann_window(window_size: Dim, periodic: bool = True, dtype: str | DType = "float32") -> Tensor:
-    """``0.5 - 0.5 * cos(2 pi i / n)``: a vector as `hamming_window`, of a float `dtype` (torch.hann_window)."""
+    """``0.5 - 0.5 * cos(2 pi i / n)``: a vector as `hamming_window`, of a float `dtype` (torch.hann_window).
+
+    Args:
+        window_size: how many elements (a dim).
+        periodic: whether the window goes on from its end at its begin, else it is symmetric
+            (True or False; True).
+        dtype: the elements of the result (a dtype; 'float32').
+    """
 
 def index_put(
     x: Operand,
@@ -411,6 +562,9 @@ def index_put(
     The indices are integers that broadcast, and so do `values`, of the dtype of x, with them.
     Of several values for one place the last one stays. Indices are taken as in
     `R.scatter_nd` (R.index_put, torch's index_put).
+
+    Args:
+        accumulate: whether values are added to what is there (True or False; False).
     """
 
 def index_tensor(x: Operand, indices: Sequence[Operand] | Tensor) -> Tensor:
@@ -420,7 +574,11 @@ def index_tensor(x: Operand, indices: Sequence[Operand] | Tensor) -> Tensor:
     """
 
 def interleave_phases(x: Operand, strides: int | Sequence[int]) -> Tensor:
-    """``(n, c * s0 * s1, h, w)`` to ``(n, c, h * s0, w * s1)`` for the strides ``(s0, s1)``, over any number of spatial axes: what `ConvertTransposed` makes."""
+    """``(n, c * s0 * s1, h, w)`` to ``(n, c, h * s0, w * s1)`` for the strides ``(s0, s1)``, over any number of spatial axes: what `ConvertTransposed` makes.
+
+    Args:
+        strides: how far apart windows are, of each axis (an int or a tuple of ints).
+    """
 
 def isfinite(x: Operand) -> Tensor:
     """Whether each element is neither NaN nor an infinity.
@@ -469,6 +627,9 @@ def kept_boxes(
     the `threshold`'s part of their union, or more (`inclusive`). Kept ones count that are
     positive, or all (`counts_all`). The rest, of shape (batch, count): `left`, `top`, `right`,
     `bottom` and `area` in one float dtype (greedy suppression, as ONNX NonMaxSuppression).
+
+    Args:
+        inclusive: whether a box is covered by just the threshold (True or False; True).
     """
 
 def left_shift(x1: Operand, x2: Operand) -> Tensor:
@@ -506,6 +667,9 @@ def linked_tree_ensemble(
     `nodes` is ``[nodes, 4]``, which `linked_records` makes: each tells its column, threshold,
     left child, which its right one follows, and row of `values`, ``[rows, outputs]``. `roots`
     is ``[groups, trees]``. Each row takes `depth` steps in each tree.
+
+    Args:
+        depth: the extent of the new axis (an int).
     """
 
 def log(x: Operand) -> Tensor:
@@ -579,6 +743,11 @@ def logsumexp(
     """``log(sum(exp(x)))`` over `axis` (all by default), the largest one subtracted first.
 
     torch.logsumexp, ONNX ReduceLogSumExp.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
     """
 
 def matmul(
@@ -593,6 +762,10 @@ def matmul(
     its axis is dropped (numpy.matmul, R.matmul, ONNX MatMul). float16 and bfloat16 accumulate
     in float32; integers wrap in `out_dtype`, which is the operands' dtype unless given. With
     it, uint8 and int8 may meet.
+
+    Args:
+        out_dtype: the elements of the result; None: the operands' (a dtype; None).
+        algorithm: how it is computed; None leaves that to the compiler (text; None).
     """
 
 def matmul_interleaved(
@@ -608,6 +781,9 @@ def matmul_interleaved(
     dot product instructions read as it lies (VNNI layout). Where the weight has more rows than
     x columns, x counts as zero. Sums are of `out_dtype`, by default
     the operands' dtype; floats narrower than float32 are summed in that.
+
+    Args:
+        out_dtype: the elements of the result; None: the operands' (a dtype; None).
     """
 
 def matmul_packed(
@@ -624,6 +800,9 @@ def matmul_packed(
     are not used. With `chunks`, the columns are as many chunks of equal width, and chunk `c`
     has part `c` of each panel: what is said of columns holds within a chunk. Batch axes,
     dtypes and `out_dtype` as in matmul; a float32 or float64 x takes int8 and uint8, too.
+
+    Args:
+        out_dtype: the elements of the result; None: the operands' (a dtype; None).
     """
 
 def matmul_words(
@@ -644,7 +823,13 @@ def matmul_words(
     """
 
 def max(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The largest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the least value if there is none."""
+    """The largest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the least value if there is none.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def maximum(x1: Operand, x2: Operand) -> Tensor:
     """The larger; NaN if either is NaN.
@@ -654,7 +839,13 @@ def maximum(x1: Operand, x2: Operand) -> Tensor:
     """
 
 def mean(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The mean over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN of nothing; of integers a float64, as np.mean."""
+    """The mean over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN of nothing; of integers a float64, as np.mean.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def median(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The middle element over `axis`, the lower one of two (R.median, torch.median).
@@ -662,16 +853,31 @@ def median(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool =
     Where there is a NaN, the first of them. Over an axis empty only at run time it is 0.
     `axis` is an int: ``(values, indices)``, the indices int64 along that axis; or several
     axes, or None for all of them: the values alone.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
     """
 
 def meshgrid(tensors: Sequence[Operand] | Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid: of vectors of n and m, two tensors ``(n, m)``, each repeating one.
 
     With `indexing` "xy" the first two axes change places (R.meshgrid, numpy, torch).
+
+    Args:
+        indexing: 'ij', or 'xy', with the first two axes of the results the other way round
+            (text; 'ij').
     """
 
 def min(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the greatest value if there is none."""
+    """The smallest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the greatest value if there is none.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def minimum(x1: Operand, x2: Operand) -> Tensor:
     """The smaller; NaN if either is NaN.
@@ -698,6 +904,9 @@ def multinomial_from_uniform(
     Of `prob` ``(batch, classes)``, `uniform_sample` ``(n, 1)`` in [0, 1) and the row of
     `prob` for each, `sample_indices` ``(n, 1)`` as in `R.take`; gives ``(n, 1)``
     (R.multinomial_from_uniform).
+
+    Args:
+        dtype: the elements of the result (a dtype; 'int64').
     """
 
 def multiply(x1: Operand, x2: Operand) -> Tensor:
@@ -722,7 +931,11 @@ def nonzero_static(
     size: Sequence[Dim | Tensor] | Tensor,
     fill_value: int = -1,
 ) -> Tensor:
-    """The indices of the first `size` elements that are not 0: (rank, size), in row-major order, int64; `fill_value` behind the last (torch.nonzero_static, transposed)."""
+    """The indices of the first `size` elements that are not 0: (rank, size), in row-major order, int64; `fill_value` behind the last (torch.nonzero_static, transposed).
+
+    Args:
+        fill_value: what fills places that are left over (an int; -1).
+    """
 
 def not_equal(x1: Operand, x2: Operand) -> Tensor:
     """``x1 != x2``; true with NaN.
@@ -741,13 +954,25 @@ def one_hot(
     """`on_value` at the index's place along a new axis of `depth`, elsewhere `off_value`.
 
     A negative index counts from the end, one out of range is nowhere (R.one_hot, ONNX OneHot).
+
+    Args:
+        depth: the extent of the new axis (a dim).
+        axis: which axis or axes, negative ones from the end (an int; -1).
     """
 
 def ones(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32") -> Tensor:
-    """A tensor of ones. Its `shape` may hold dims; `dtype` is any, bool included."""
+    """A tensor of ones. Its `shape` may hold dims; `dtype` is any, bool included.
+
+    Args:
+        dtype: the elements of the result (a dtype; 'float32').
+    """
 
 def ones_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
-    """A tensor of ones. Shaped like `x`, and of its dtype unless one is given."""
+    """A tensor of ones. Shaped like `x`, and of its dtype unless one is given.
+
+    Args:
+        dtype: the elements of the result; None: the operand's (a dtype; None).
+    """
 
 def outer(x1: Operand, x2: Operand) -> Tensor:
     """``x1[i] * x2[j]`` of two vectors, ``(n,)`` and ``(m,)`` to ``(n, m)`` (R.outer)."""
@@ -762,7 +987,12 @@ def pairwise_coupling(x: Operand) -> Tensor:
     """
 
 def permute_dims(x: Operand, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Axes in another order, reversed by default (R.permute_dims, ONNX Transpose)."""
+    """Axes in another order, reversed by default (R.permute_dims, ONNX Transpose).
+
+    Args:
+        axes: the axis that each axis of the result is; None turns them all around (an int
+            or a tuple of ints; None).
+    """
 
 def power(x1: Operand, x2: Operand) -> Tensor:
     """``x1 ** x2``, on floats.
@@ -772,7 +1002,13 @@ def power(x1: Operand, x2: Operand) -> Tensor:
     """
 
 def prod(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The product over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
+    """The product over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def quantize(
     x: Operand,
@@ -787,6 +1023,10 @@ def quantize(
     Halves round to even, what `out_dtype` does not hold becomes the nearest that it holds.
     `x` is a float tensor, `out_dtype` an integer of at most 16 bits; float32 is computed in,
     float64 for float64 (ONNX QuantizeLinear).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; -1).
+        out_dtype: the integers, or small floats, of the result (a dtype; 'int8').
     """
 
 def reciprocal(x: Operand) -> Tensor:
@@ -797,7 +1037,12 @@ def reciprocal(x: Operand) -> Tensor:
     """
 
 def repeat(x: Operand, repeats: Dim | Sequence[Dim], axis: int | None = None) -> Tensor:
-    """Each element repeated in place along `axis`; of the flattened tensor by default (R.repeat, numpy.repeat)."""
+    """Each element repeated in place along `axis`; of the flattened tensor by default (R.repeat, numpy.repeat).
+
+    Args:
+        repeats: how often each element (a dim or a tuple of dims).
+        axis: which axis or axes, negative ones from the end (an int; None).
+    """
 
 def reshape(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     """The same elements in row-major order under another shape (R.reshape, ONNX Reshape).
@@ -816,6 +1061,10 @@ def reverse_sequence(
 
     A length above the extent is the extent, one below 0 is 0 (R.reverse_sequence, ONNX
     ReverseSequence).
+
+    Args:
+        seq_axis: the axis that is reversed (an int; 1).
+        batch_axis: the axis along which the lengths are (an int; 0).
     """
 
 def right_shift(x1: Operand, x2: Operand) -> Tensor:
@@ -826,7 +1075,12 @@ def right_shift(x1: Operand, x2: Operand) -> Tensor:
     """
 
 def roll(x: Operand, shift: int | Sequence[int], axis: int | Sequence[int]) -> Tensor:
-    """Elements moved on by `shift` along `axis`, the last to the front (numpy, torch.roll)."""
+    """Elements moved on by `shift` along `axis`, the last to the front (numpy, torch.roll).
+
+    Args:
+        shift: how far, negative towards the front (an int or a tuple of ints).
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints).
+    """
 
 def round(x: Operand) -> Tensor:
     """Rounded to the nearest integer, ties to even (ONNX Round, numpy.rint).
@@ -843,7 +1097,11 @@ def rsqrt(x: Operand) -> Tensor:
     """
 
 def scalar_tensor(value: object, dtype: str | DType) -> Tensor:
-    """A scalar as a tensor of rank 0, of the scalar's own dtype (torch.scalar_tensor). Operators make it of scalars that they are given: ``x * s``, ``R.full((n,), s)``."""
+    """A scalar as a tensor of rank 0, of the scalar's own dtype (torch.scalar_tensor). Operators make it of scalars that they are given: ``x * s``, ``R.full((n,), s)``.
+
+    Args:
+        dtype: the elements of the result (a dtype).
+    """
 
 def scatter_elements(
     x: Operand,
@@ -857,6 +1115,11 @@ def scatter_elements(
     `reduction` is update, add, mul, max or min. A negative index counts from the end; one out
     of range writes nothing, without an error unless compiled with ``check_bounds=True``
     (R.scatter_elements, ONNX ScatterElements).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; 0).
+        reduction: how updates join what is there: update, add, mul, min, max (text;
+            'update').
     """
 
 def scatter_nd(x: Operand, indices: Operand, updates: Operand, reduction: str = "update") -> Tensor:
@@ -864,6 +1127,10 @@ def scatter_nd(x: Operand, indices: Operand, updates: Operand, reduction: str = 
 
     `reduction` is update, add, mul, max or min. Indices are taken as in scatter_elements
     (R.scatter_nd, ONNX ScatterND).
+
+    Args:
+        reduction: how updates join what is there: update, add, mul, min, max (text;
+            'update').
     """
 
 def shape_of(x: Operand) -> Tensor:
@@ -914,13 +1181,30 @@ def slice_scatter(
     """x with ``x[begin:end:stride]`` along `axis` replaced by `update` (R.slice_scatter).
 
     Bounds as in strided_slice; `update` must have exactly the slice's shape.
+
+    Args:
+        begin: the first index, one for each axis where there are several, or None (a dim or
+            None).
+        end: behind the last index, one for each axis where there are several; None: the far
+            end (a dim or None).
+        stride: how far apart indices are (an int; 1).
+        axis: which axis or axes, negative ones from the end (an int; 0).
     """
 
 def sort(x: Operand, axis: int = -1, descending: bool = False) -> Tensor:
-    """Each row along `axis` sorted (R.sort). NaN is greatest."""
+    """Each row along `axis` sorted (R.sort). NaN is greatest.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; -1).
+        descending: whether the greatest come first (True or False; False).
+    """
 
 def space_to_depth(x: Operand, block_size: int) -> Tensor:
-    """``(n, c, h * b, w * b)`` to ``(n, b * b * c, h, w)``: ONNX SpaceToDepth."""
+    """``(n, c, h * b, w * b)`` to ``(n, b * b * c, h, w)``: ONNX SpaceToDepth.
+
+    Args:
+        block_size: the side of a block of pixels (an int).
+    """
 
 def split(
     x: Operand,
@@ -930,6 +1214,11 @@ def split(
     """A tuple of parts along `axis`: a number of equal ones, or cut at ascending indices.
 
     The indices may be dims; each must provably lie within the extent (R.split, ONNX Split).
+
+    Args:
+        indices_or_sections: in how many equal parts, or where each part but the first
+            begins (a dim or a tuple of dims).
+        axis: which axis or axes, negative ones from the end (an int; 0).
     """
 
 def sqrt(x: Operand) -> Tensor:
@@ -947,16 +1236,30 @@ def square(x: Operand) -> Tensor:
     """
 
 def squeeze(x: Operand, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Axes of extent 1 dropped: those of `axis`, or all known to be 1, of any dtype (R.squeeze, ONNX Squeeze)."""
+    """Axes of extent 1 dropped: those of `axis`, or all known to be 1, of any dtype (R.squeeze, ONNX Squeeze).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+    """
 
 def stack(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis (R.stack)."""
+    """Tensors of one shape along a new axis (R.stack).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; 0).
+    """
 
 def std(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The deviation over `axis` (all by default), the root of `R.variance` (R.std).
 
     It divides by the number of elements, as numpy does; torch divides by one less. Of integers
     it is a float64, as np.std.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
     """
 
 def stretch(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
@@ -978,6 +1281,15 @@ def strided_slice(
     Bounds are ints, dims or None (the far end); negative ones count from the end, and all are
     clamped, so nothing outside is read. An int of ``2**31 - 1`` or more means the end. A dim
     that may be of either sign costs a wordy result shape; name that with match_cast.
+
+    Args:
+        axes: which axes, negative ones from the end (an int or a tuple of ints).
+        begin: the first index, one for each axis where there are several, or None (a tuple
+            of dims, None where there is no bound).
+        end: behind the last index, one for each axis where there are several; None: the far
+            end (a tuple of dims, None where there is no bound).
+        strides: how far apart indices are, one for each axis; None: 1 (an int or a tuple of
+            ints; None).
     """
 
 def subtract(x1: Operand, x2: Operand) -> Tensor:
@@ -988,7 +1300,13 @@ def subtract(x1: Operand, x2: Operand) -> Tensor:
     """
 
 def sum(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The sum over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
+    """The sum over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Tensor:
     """Slices of x at `indices` along `axis`, which then has the shape of the indices.
@@ -996,6 +1314,9 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Tensor:
     Result: ``(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])``. A negative index counts
     from the end; one out of range takes the nearest in range, without an error unless compiled
     with ``check_bounds=True`` (R.take, ONNX Gather).
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int; None).
     """
 
 def tan(x: Operand) -> Tensor:
@@ -1016,7 +1337,11 @@ def tensor_to_shape(x: Operand) -> Tensor:
     """An int64 vector as a shape value; a match_cast names its dims (R.tensor_to_shape)."""
 
 def tile(x: Operand, repeats: Dim | Sequence[Dim]) -> Tensor:
-    """The whole repeated along each axis; the shorter of shape and `repeats` is led by ones (R.tile, numpy.tile)."""
+    """The whole repeated along each axis; the shorter of shape and `repeats` is led by ones (R.tile, numpy.tile).
+
+    Args:
+        repeats: how often, one number or one for each axis (a dim or a tuple of dims).
+    """
 
 def topk(
     x: Operand,
@@ -1028,6 +1353,12 @@ def topk(
     """The k largest (or smallest) along `axis` in order, and their indices (ONNX TopK, R.topk).
 
     k is a dim that provably does not exceed the extent. Of equals the first in x comes first.
+
+    Args:
+        k: how many (a dim).
+        axis: which axis or axes, negative ones from the end (an int; -1).
+        largest: whether the largest, else the smallest (True or False; True).
+        dtype: that of the indices (a dtype; 'int64').
     """
 
 def tree_ensemble(
@@ -1048,10 +1379,18 @@ def tree_ensemble(
     """
 
 def tril(x: Operand, k: Dim = 0) -> Tensor:
-    """The lower triangle ``j <= i + k`` of the last two axes."""
+    """The lower triangle ``j <= i + k`` of the last two axes.
+
+    Args:
+        k: which diagonal, above the main one if positive (a dim; 0).
+    """
 
 def triu(x: Operand, k: Dim = 0) -> Tensor:
-    """The upper triangle ``j >= i + k`` of the last two axes."""
+    """The upper triangle ``j >= i + k`` of the last two axes.
+
+    Args:
+        k: which diagonal, above the main one if positive (a dim; 0).
+    """
 
 def trunc(x: Operand) -> Tensor:
     """Rounded towards zero.
@@ -1076,19 +1415,43 @@ def unique(
     `return_inverse` which of them each element is, of the shape of `x`, or each slice,
     ``(n,)``; with `return_counts` how often each is there, ``(unique,)`` (R.unique, ONNX
     Unique, np.unique). The sizes of `x` must be known, if only as symbols.
+
+    Args:
+        sorted: whether values are in order; else as they come first (True or False; True).
+        return_index: whether the result tells where each value is first (True or False;
+            False).
+        return_inverse: whether the result tells which value each element is (True or False;
+            False).
+        return_counts: whether the result tells how often each value is there (True or
+            False; False).
+        axis: which axis or axes, negative ones from the end (an int; None).
     """
 
 def variance(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """Mean squared deviation over `axis` (None: all); `keepdims` leaves the reduced axes as 1; of integers a float64, as np.var."""
+    """Mean squared deviation over `axis` (None: all); `keepdims` leaves the reduced axes as 1; of integers a float64, as np.var.
+
+    Args:
+        axis: which axis or axes, negative ones from the end (an int or a tuple of ints;
+            None).
+        keepdims: whether reduced axes stay, of extent 1 (True or False; False).
+    """
 
 def where(condition: Operand, x1: Operand, x2: Operand) -> Tensor:
     """`x1` where `condition`, else `x2`; all three broadcast."""
 
 def zeros(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32") -> Tensor:
-    """A tensor of zeros. Its `shape` may hold dims; `dtype` is any, bool included."""
+    """A tensor of zeros. Its `shape` may hold dims; `dtype` is any, bool included.
+
+    Args:
+        dtype: the elements of the result (a dtype; 'float32').
+    """
 
 def zeros_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
-    """A tensor of zeros. Shaped like `x`, and of its dtype unless one is given."""
+    """A tensor of zeros. Shaped like `x`, and of its dtype unless one is given.
+
+    Args:
+        dtype: the elements of the result; None: the operand's (a dtype; None).
+    """
 
 class grad:
     @staticmethod
@@ -1108,6 +1471,19 @@ class grad:
         `data` is ``(n, c, h, w)``, of a float dtype, and only its shape counts; the attributes are
         those of `nn.avg_pool2d`. Gives the shape and the dtype of `data`
         (R.grad.avg_pool2d_backward).
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1, 1)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            count_include_pad: whether padding counts in the mean, as zeros (True or False;
+                False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
         """
 
     @staticmethod
@@ -1126,6 +1502,17 @@ class grad:
         All of a window's gradient goes to the first of its largest pixels, row by row, NaN before
         any. `data` is ``(n, c, h, w)``, of a float dtype; the attributes are those of
         `nn.max_pool2d`. Gives the shape and the dtype of `data` (R.grad.max_pool2d_backward).
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1, 1)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
         """
 
     @staticmethod
@@ -1142,6 +1529,10 @@ class grad:
         `output_grad` is ``(n, ...)`` with `reduction` "none", else ``()``; the other parameters are
         those of `nn.nll_loss`. Gives the shape and the dtype of `predictions`
         (R.grad.nll_loss_backward).
+
+        Args:
+            reduction: mean, sum or none: what becomes of the losses (text; 'mean').
+            ignore_index: the class that does not count (an int; -100).
         """
 
     @staticmethod
@@ -1156,6 +1547,9 @@ class grad:
         Each element of `output_grad` ``(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])`` is
         added where it was taken from; gives the shape and the float dtype of `x`
         (R.grad.take_backward).
+
+        Args:
+            axis: which axis or axes, negative ones from the end (an int; None).
         """
 
 class image:
@@ -1171,6 +1565,10 @@ class image:
         ``(n, 3, 4)`` and ``(d, h, w)`` points ``(n, 3, d, h, w)``. -1 and 1 are the outermost
         pixels' centers with `align_corners`, else their outer edges (R.image.affine_grid; torch
         and ONNX AffineGrid have the coordinates last).
+
+        Args:
+            align_corners: whether -1 and 1 are the centers of the outermost pixels, else their
+                edges (True or False; True).
         """
 
     @staticmethod
@@ -1187,7 +1585,16 @@ class image:
         Points are x, y, from -1 to 1 as in `image.affine_grid`; `method` is bilinear, nearest or
         bicubic, and outside are zeros, the border's pixels, or the image in a mirror: zeros,
         border, reflection (R.image.grid_sample; torch and ONNX GridSample have the coordinates
-        last).
+        last). A coordinate that is NaN gives, as in torch, NaN where pixels are weighed, and by the
+        first pixel where coordinates are moved into the image or the nearest one is taken.
+
+        Args:
+            method: what lies between pixels: nearest, linear (of grids bilinear) or cubic
+                (bicubic) (text; 'bilinear').
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
+            padding_mode: what is outside: zeros, border or reflection (text; 'zeros').
+            align_corners: whether -1 and 1 are the centers of the outermost pixels, else their
+                edges (True or False; False).
         """
 
     @staticmethod
@@ -1211,6 +1618,19 @@ class image:
         align_corners and floor without. `roi`, begins then ends as parts of the extents, is what
         tf_crop_and_resize takes, `extrapolation_value` stands outside of it. `out_dtype` is x's by
         default; sums are in float32. An image that turns out to have no pixels gives zeros.
+
+        Args:
+            roi: the part that tf_crop_and_resize takes, begins then ends, as parts of the
+                extents (a tuple of numbers; None).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
+            method: nearest_neighbor, linear or cubic (text; 'linear').
+            coordinate_transformation_mode: where an index of the result lies in the image, by
+                ONNX's names (text; 'half_pixel').
+            rounding_method: how nearest_neighbor rounds, by ONNX's names (text; 'round').
+            cubic_alpha: the coefficient of cubic weights (a number; -0.75).
+            cubic_exclude: 1: weights outside the image are left out; else 0 (an int; 0).
+            extrapolation_value: what tf_crop_and_resize has outside of `roi` (a number; 0.0).
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
     @staticmethod
@@ -1234,6 +1654,19 @@ class image:
         align_corners and floor without. `roi`, begins then ends as parts of the extents, is what
         tf_crop_and_resize takes, `extrapolation_value` stands outside of it. `out_dtype` is x's by
         default; sums are in float32. An image that turns out to have no pixels gives zeros.
+
+        Args:
+            roi: the part that tf_crop_and_resize takes, begins then ends, as parts of the
+                extents (a tuple of numbers; None).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCDHW').
+            method: nearest_neighbor, linear or cubic (text; 'linear').
+            coordinate_transformation_mode: where an index of the result lies in the image, by
+                ONNX's names (text; 'half_pixel').
+            rounding_method: how nearest_neighbor rounds, by ONNX's names (text; '').
+            cubic_alpha: the coefficient of cubic weights (a number; -0.75).
+            cubic_exclude: 1: weights outside the image are left out; else 0 (an int; 0).
+            extrapolation_value: what tf_crop_and_resize has outside of `roi` (a number; 0.0).
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
 class memory:
@@ -1243,7 +1676,11 @@ class memory:
 
     @staticmethod
     def alloc_tensor(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType) -> Tensor:
-        """A tensor with storage of its own: it may outlive the call."""
+        """A tensor with storage of its own: it may outlive the call.
+
+        Args:
+            dtype: the elements of the result (a dtype).
+        """
 
     @staticmethod
     def call_kernel(
@@ -1264,7 +1701,11 @@ class memory:
         shape: Sequence[Dim | Tensor] | Tensor,
         dtype: str | DType,
     ) -> Tensor:
-        """A tensor in an arena, ``offset[0]`` bytes from its start."""
+        """A tensor in an arena, ``offset[0]`` bytes from its start.
+
+        Args:
+            dtype: the elements of the result (a dtype).
+        """
 
 class nn:
     @staticmethod
@@ -1279,6 +1720,11 @@ class nn:
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
         (R.nn.adaptive_avg_pool1d, torch; with 1 it is ONNX GlobalAveragePool). Of integers it
         is a float64, as np.mean.
+
+        Args:
+            output_size: the extents of the result; None keeps one (an int or a tuple of ints;
+                (1,)).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCW').
         """
 
     @staticmethod
@@ -1293,6 +1739,11 @@ class nn:
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
         (R.nn.adaptive_avg_pool2d, torch; with 1 it is ONNX GlobalAveragePool). Of integers it
         is a float64, as np.mean.
+
+        Args:
+            output_size: the extents of the result; None keeps one (an int or a tuple of ints;
+                (1, 1)).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
         """
 
     @staticmethod
@@ -1307,6 +1758,11 @@ class nn:
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
         (R.nn.adaptive_avg_pool3d, torch; with 1 it is ONNX GlobalAveragePool). Of integers it
         is a float64, as np.mean.
+
+        Args:
+            output_size: the extents of the result; None keeps one (an int or a tuple of ints;
+                (1, 1, 1)).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCDHW').
         """
 
     @staticmethod
@@ -1321,6 +1777,11 @@ class nn:
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
         (torch's adaptive_max_pool1d; with 1 it is ONNX GlobalMaxPool). NaN if there is one.
         The result has the dtype of `x`, integers included.
+
+        Args:
+            output_size: the extents of the result; None keeps one (an int or a tuple of ints;
+                (1,)).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCW').
         """
 
     @staticmethod
@@ -1335,6 +1796,11 @@ class nn:
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
         (torch's adaptive_max_pool2d; with 1 it is ONNX GlobalMaxPool). NaN if there is one.
         The result has the dtype of `x`, integers included.
+
+        Args:
+            output_size: the extents of the result; None keeps one (an int or a tuple of ints;
+                (1, 1)).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
         """
 
     @staticmethod
@@ -1349,6 +1815,11 @@ class nn:
         Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
         (torch's adaptive_max_pool3d; with 1 it is ONNX GlobalMaxPool). NaN if there is one.
         The result has the dtype of `x`, integers included.
+
+        Args:
+            output_size: the extents of the result; None keeps one (an int or a tuple of ints;
+                (1, 1, 1)).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCDHW').
         """
 
     @staticmethod
@@ -1385,6 +1856,23 @@ class nn:
 
         A row that sees no keys gives 0; with `zero_unseen` also one of which `bias` leaves nothing,
         whose scores are all -inf, and else NaN.
+
+        Args:
+            scale: what scores are multiplied by; None: 1 / sqrt(the extent of a head) (a
+                number; None).
+            fill: what scores are where `mask` is false (a number; -1000000000.0).
+            layouts: the order of the axes of queries, keys, values and the result (a tuple of
+                texts; ('BLHD', 'BLHD', 'BLHD', 'BLHD')).
+            heads: how many heads are computed; None: all that there are (an int; None).
+            kv_heads: how many heads keys and values have; None: as many as queries (an int;
+                None).
+            first: the first head of q, k and v in their operands (an int or a tuple of ints;
+                (0, 0, 0)).
+            keys: how many rows of caches are keys; None: all (a dim; None).
+            zero_unseen: whether a row of which `bias` leaves nothing gives 0, else NaN (True or
+                False; False).
+            causal_mask: 'TopLeft': query i sees keys up to i; 'BottomRight': the last query
+                sees all; None: each sees all (text; None).
         """
 
     @staticmethod
@@ -1402,6 +1890,14 @@ class nn:
         The bias broadcasts to ``(b, h, n, m)``; `scale` is one over the root of d by default.
         With `window_size` w, beside a causal mask, a query sees the last w keys that the mask
         leaves it (R.nn.attention_bias).
+
+        Args:
+            scale: what scores are multiplied by; None: 1 / sqrt(the extent of a head) (a
+                number; None).
+            causal_mask: 'TopLeft': query i sees keys up to i; 'BottomRight': the last query
+                sees all; None: each sees all (text; None).
+            window_size: how many of the last keys that the causal mask leaves a query sees;
+                None: all (an int; None).
         """
 
     @staticmethod
@@ -1426,6 +1922,14 @@ class nn:
         tell nothing more. `scale` is one over the root of d by default; `causal_mask` and
         `window_size` as in `nn.attention_bias`, of each sequence (R.nn.attention_var_len). The
         scores of all queries and keys are computed, so that n and m ought to be a few thousand.
+
+        Args:
+            scale: what scores are multiplied by; None: 1 / sqrt(the extent of a head) (a
+                number; None).
+            causal_mask: 'TopLeft': query i sees keys up to i; 'BottomRight': the last query
+                sees all; None: each sees all (text; None).
+            window_size: how many of the last keys that the causal mask leaves a query sees;
+                None: all (an int; None).
         """
 
     @staticmethod
@@ -1444,6 +1948,19 @@ class nn:
         The divisor is the number of taps in the input, or with `count_include_pad` in the input and
         its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool1d, ONNX
         AveragePool, torch). Of integers it is a float64, as np.mean.
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1,)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            count_include_pad: whether padding counts in the mean, as zeros (True or False;
+                False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCW').
         """
 
     @staticmethod
@@ -1462,6 +1979,19 @@ class nn:
         The divisor is the number of taps in the input, or with `count_include_pad` in the input and
         its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool2d, ONNX
         AveragePool, torch). Of integers it is a float64, as np.mean.
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1, 1)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            count_include_pad: whether padding counts in the mean, as zeros (True or False;
+                False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
         """
 
     @staticmethod
@@ -1480,6 +2010,19 @@ class nn:
         The divisor is the number of taps in the input, or with `count_include_pad` in the input and
         its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool3d, ONNX
         AveragePool, torch). Of integers it is a float64, as np.mean.
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1, 1, 1)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            count_include_pad: whether padding counts in the mean, as zeros (True or False;
+                False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCDHW').
         """
 
     @staticmethod
@@ -1500,6 +2043,11 @@ class nn:
 
         The vectors have shape ``(x.shape[axis],)``. This is inference: nothing is updated, and the
         result is one tensor (R.nn.batch_norm's first; ONNX BatchNormalization).
+
+        Args:
+            axis: which axis or axes, negative ones from the end (an int; 1).
+            epsilon: what is added to the variance (of rms_norm, to the mean square) (a number;
+                1e-05).
         """
 
     @staticmethod
@@ -1512,6 +2060,9 @@ class nn:
         A cache that nothing else uses, and that the function's caller gave away (the function's
         attribute ``aliases``), is written in place: only the new rows are touched. XLA's
         dynamic_update_slice along one axis.
+
+        Args:
+            axis: which axis or axes, negative ones from the end (an int; 0).
         """
 
     @staticmethod
@@ -1520,6 +2071,9 @@ class nn:
 
         Elementwise: `x` is a tensor of any shape, of a float dtype; another is
         refused. The result has its shape and its dtype.
+
+        Args:
+            alpha: the factor of what is below 0 (a number; 1.0).
         """
 
     @staticmethod
@@ -1540,6 +2094,19 @@ class nn:
         extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding`
         is one int, one for each axis, or all begins then all ends (R.nn.conv1d, ONNX Conv).
         Half-width floats accumulate in float32, integers in `out_dtype`.
+
+        Args:
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            groups: in how many groups channels lie, each convolved by itself (an int; 1).
+            data_layout: the order of the operand's axes: N batch, C channels, D, H, W lines
+                (text; 'NCW').
+            kernel_layout: the order of the weights' axes: O results, I operands, D, H, W taps
+                (text; 'OIW').
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
     @staticmethod
@@ -1560,6 +2127,22 @@ class nn:
         x ``(n, c, ...)``, weight ``(c, o / groups, ...)``, result ``(n, o, ...)`` where a spatial
         extent is ``(in - 1) * stride - before - after + dilation * (kernel - 1) + 1 +
         output_padding`` (R.nn.conv1d_transpose, ONNX ConvTranspose, torch).
+
+        Args:
+            strides: how far apart the operand's elements are put, of each axis (an int or a
+                tuple of ints; 1).
+            padding: what is cut off: one number, one for each axis, all begins then all ends
+                (an int or a tuple of ints; 0).
+            output_padding: what is added at the end of each axis of the result, less than the
+                stride (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            groups: in how many groups channels lie, each convolved by itself (an int; 1).
+            data_layout: the order of the operand's axes: N batch, C channels, D, H, W lines
+                (text; 'NCW').
+            kernel_layout: the order of the weights' axes: I operands, O results, D, H, W taps
+                (text; 'IOW').
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
     @staticmethod
@@ -1581,6 +2164,20 @@ class nn:
         extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding`
         is one int, one for each axis, or all begins then all ends (R.nn.conv2d, ONNX Conv).
         Half-width floats accumulate in float32, integers in `out_dtype`.
+
+        Args:
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            groups: in how many groups channels lie, each convolved by itself (an int; 1).
+            data_layout: the order of the operand's axes: N batch, C channels, D, H, W lines
+                (text; 'NCHW').
+            kernel_layout: the order of the weights' axes: O results, I operands, D, H, W taps
+                (text; 'OIHW').
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
+            algorithm: how it is computed; None leaves that to the compiler (text; None).
         """
 
     @staticmethod
@@ -1600,6 +2197,15 @@ class nn:
         ``(n, o / d, h', w', d)``; the blocks `b` and `d` may differ, and ``b = 1`` is the plain
         layout. With `depthwise` each channel sees itself alone: weight
         ``(c / b, 1, kh, kw, 1, b)``. Extents and attributes as in nn.conv2d.
+
+        Args:
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
+            algorithm: how it is computed; None leaves that to the compiler (text; None).
         """
 
     @staticmethod
@@ -1618,6 +2224,14 @@ class nn:
         ``(n, o / d, h', w', d)``. With few channels the `line` taps of a line, which lie together
         in x, are as one: weight ``(o / d, c / b, kh, 1, j / g, d, g)``, where `j` counts their
         channels, tap by tap, and weights from ``line * b`` on are zero. Attributes as in nn.conv2d.
+
+        Args:
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
     @staticmethod
@@ -1638,6 +2252,22 @@ class nn:
         x ``(n, c, ...)``, weight ``(c, o / groups, ...)``, result ``(n, o, ...)`` where a spatial
         extent is ``(in - 1) * stride - before - after + dilation * (kernel - 1) + 1 +
         output_padding`` (R.nn.conv2d_transpose, ONNX ConvTranspose, torch).
+
+        Args:
+            strides: how far apart the operand's elements are put, of each axis (an int or a
+                tuple of ints; 1).
+            padding: what is cut off: one number, one for each axis, all begins then all ends
+                (an int or a tuple of ints; 0).
+            output_padding: what is added at the end of each axis of the result, less than the
+                stride (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            groups: in how many groups channels lie, each convolved by itself (an int; 1).
+            data_layout: the order of the operand's axes: N batch, C channels, D, H, W lines
+                (text; 'NCHW').
+            kernel_layout: the order of the weights' axes: I operands, O results, D, H, W taps
+                (text; 'IOHW').
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
     @staticmethod
@@ -1652,6 +2282,10 @@ class nn:
         x ``(n, c / b, h, w, b)``, weight ``(s, s, o / d, c / b, b, d)``, transformed by
         `transformed_weights`, result ``(n, o / d, h', w', d)``. `tile` is the outputs made along an
         axis, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding as in nn.conv2d.
+
+        Args:
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
         """
 
     @staticmethod
@@ -1672,6 +2306,19 @@ class nn:
         extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding`
         is one int, one for each axis, or all begins then all ends (R.nn.conv3d, ONNX Conv).
         Half-width floats accumulate in float32, integers in `out_dtype`.
+
+        Args:
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            groups: in how many groups channels lie, each convolved by itself (an int; 1).
+            data_layout: the order of the operand's axes: N batch, C channels, D, H, W lines
+                (text; 'NCDHW').
+            kernel_layout: the order of the weights' axes: O results, I operands, D, H, W taps
+                (text; 'OIDHW').
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
     @staticmethod
@@ -1691,6 +2338,15 @@ class nn:
         ``(n, o / d, d', h', w', d)``; the blocks `b` and `d` may differ, and ``b = 1`` is the plain
         layout. With `depthwise` each channel sees itself alone: weight
         ``(c / b, 1, kd, kh, kw, 1, b)``. Extents and attributes as in nn.conv3d.
+
+        Args:
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
+            algorithm: how it is computed; None leaves that to the compiler (text; None).
         """
 
     @staticmethod
@@ -1711,6 +2367,22 @@ class nn:
         x ``(n, c, ...)``, weight ``(c, o / groups, ...)``, result ``(n, o, ...)`` where a spatial
         extent is ``(in - 1) * stride - before - after + dilation * (kernel - 1) + 1 +
         output_padding`` (R.nn.conv3d_transpose, ONNX ConvTranspose, torch).
+
+        Args:
+            strides: how far apart the operand's elements are put, of each axis (an int or a
+                tuple of ints; 1).
+            padding: what is cut off: one number, one for each axis, all begins then all ends
+                (an int or a tuple of ints; 0).
+            output_padding: what is added at the end of each axis of the result, less than the
+                stride (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            groups: in how many groups channels lie, each convolved by itself (an int; 1).
+            data_layout: the order of the operand's axes: N batch, C channels, D, H, W lines
+                (text; 'NCDHW').
+            kernel_layout: the order of the weights' axes: I operands, O results, D, H, W taps
+                (text; 'IODHW').
+            out_dtype: the elements of the result; None: the operands' (a dtype; None).
         """
 
     @staticmethod
@@ -1725,6 +2397,9 @@ class nn:
         """x itself and a mask of ones: nothing is dropped outside of training (R.nn.dropout).
 
         A tuple of two of the shape and the float dtype of x, as Relax and ONNX Dropout give it.
+
+        Args:
+            rate: the part that is dropped when a model is trained, of 0 to 1 (a number; 0.5).
         """
 
     @staticmethod
@@ -1733,6 +2408,9 @@ class nn:
 
         Elementwise: `x` is a tensor of any shape, of a float dtype; another is
         refused. The result has its shape and its dtype.
+
+        Args:
+            alpha: the factor of what is below 0 (a number; 1.0).
         """
 
     @staticmethod
@@ -1763,6 +2441,12 @@ class nn:
         """Normalization over each of `num_groups` groups of channels and all axes but the first.
 
         gamma and beta have shape ``(channels,)`` (R.nn.group_norm, ONNX GroupNormalization 21).
+
+        Args:
+            num_groups: in how many groups channels lie, each normalized by itself (an int).
+            channel_axis: the axis of the channels (an int; 1).
+            epsilon: what is added to the variance (of rms_norm, to the mean square) (a number;
+                1e-05).
         """
 
     @staticmethod
@@ -1771,6 +2455,10 @@ class nn:
 
         Elementwise: `x` is a tensor of any shape, of a float dtype; another is
         refused. The result has its shape and its dtype.
+
+        Args:
+            alpha: the slope (a number; 0.16666666666666666).
+            beta: the value at 0 (a number; 0.5).
         """
 
     @staticmethod
@@ -1793,6 +2481,11 @@ class nn:
 
         gamma and beta have shape ``(channels,)`` (R.nn.instance_norm, ONNX
         InstanceNormalization).
+
+        Args:
+            channel_axis: the axis of the channels (an int; 1).
+            epsilon: what is added to the variance (of rms_norm, to the mean square) (a number;
+                1e-05).
         """
 
     @staticmethod
@@ -1807,6 +2500,11 @@ class nn:
 
         gamma and beta (optional) have the shape of those axes (R.nn.layer_norm, ONNX
         LayerNormalization). Statistics are in float32 for narrower floats.
+
+        Args:
+            axes: which axes, negative ones from the end (an int or a tuple of ints; -1).
+            epsilon: what is added to the variance (of rms_norm, to the mean square) (a number;
+                1e-05).
         """
 
     @staticmethod
@@ -1815,11 +2513,18 @@ class nn:
 
         Elementwise: `x` is a tensor of any shape, of a float dtype; another is
         refused. The result has its shape and its dtype.
+
+        Args:
+            alpha: the slope below 0 (a number; 0.01).
         """
 
     @staticmethod
     def log_softmax(x: Operand, axis: int = -1) -> Tensor:
-        """The logarithm of softmax along `axis` (R.nn.log_softmax, ONNX LogSoftmax 13)."""
+        """The logarithm of softmax along `axis` (R.nn.log_softmax, ONNX LogSoftmax 13).
+
+        Args:
+            axis: which axis or axes, negative ones from the end (an int; -1).
+        """
 
     @staticmethod
     def logsigmoid(x: Operand) -> Tensor:
@@ -1841,6 +2546,13 @@ class nn:
         """``x / (bias + alpha / size * s) ** beta``, s the sum of squares of `size` neighbours.
 
         Neighbours are along `axis`, ``(size - 1) // 2`` before and ``size // 2`` behind (ONNX LRN).
+
+        Args:
+            size: how many neighbours (an int).
+            axis: which axis or axes, negative ones from the end (an int; 1).
+            alpha: the factor of the mean of squares (a number; 0.0001).
+            beta: the exponent (a number; 0.75).
+            bias: what is added to the mean of squares (a number; 1.0).
         """
 
     @staticmethod
@@ -1858,6 +2570,17 @@ class nn:
         With `ceil_mode` a last window may stick out at the end, but none starts behind the input
         (R.nn.max_pool1d, ONNX MaxPool, torch). Padding never wins. The result has the dtype of
         `x`, integers included.
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1,)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCW').
         """
 
     @staticmethod
@@ -1875,6 +2598,17 @@ class nn:
         With `ceil_mode` a last window may stick out at the end, but none starts behind the input
         (R.nn.max_pool2d, ONNX MaxPool, torch). Padding never wins. The result has the dtype of
         `x`, integers included.
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1, 1)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
         """
 
     @staticmethod
@@ -1892,6 +2626,17 @@ class nn:
         With `ceil_mode` a last window may stick out at the end, but none starts behind the input
         (R.nn.max_pool3d, ONNX MaxPool, torch). Padding never wins. The result has the dtype of
         `x`, integers included.
+
+        Args:
+            pool_size: the extents of a window (an int or a tuple of ints; (1, 1, 1)).
+            strides: how far apart windows are, of each axis (an int or a tuple of ints; 1).
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
+            dilation: how far apart the taps of a window are, of each axis (an int or a tuple of
+                ints; 1).
+            ceil_mode: whether windows that reach beyond the end count, if they begin inside
+                (True or False; False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCDHW').
         """
 
     @staticmethod
@@ -1916,6 +2661,10 @@ class nn:
         those equal to `ignore_index` count nothing, others are taken as in `R.take`. `reduction`
         is mean (weighted), sum or none (R.nn.nll_loss, torch's nll_loss, ONNX
         NegativeLogLikelihoodLoss).
+
+        Args:
+            reduction: mean, sum or none: what becomes of the losses (text; 'mean').
+            ignore_index: the class that does not count (an int; -100).
         """
 
     @staticmethod
@@ -1930,6 +2679,12 @@ class nn:
         The widths may be dims, and negative ones cut. `pad_mode` is constant (of `pad_value`),
         edge, reflect or wrap (R.nn.pad, ONNX Pad, numpy.pad); reflect and wrap reach the far end at
         most.
+
+        Args:
+            pad_width: how much before and behind each axis, two numbers an axis (a dim or a
+                tuple of dims).
+            pad_mode: constant, edge, reflect or wrap (text; 'constant').
+            pad_value: what constant padding holds (a number; 0.0).
         """
 
     @staticmethod
@@ -1938,17 +2693,27 @@ class nn:
 
         Channels that follow one another become neighbours (R.nn.pixel_shuffle, ONNX DepthToSpace
         of mode CRD).
+
+        Args:
+            upscale_factor: the side of the blocks of pixels that channels become (an int).
         """
 
     @staticmethod
     def pixel_unshuffle(x: Operand, downscale_factor: int) -> Tensor:
-        """``(..., c, h * r, w * r)`` to ``(..., c * r * r, h, w)``, what undoes `nn.pixel_shuffle` (torch's pixel_unshuffle)."""
+        """``(..., c, h * r, w * r)`` to ``(..., c * r * r, h, w)``, what undoes `nn.pixel_shuffle` (torch's pixel_unshuffle).
+
+        Args:
+            downscale_factor: the side of the blocks of pixels that become channels (an int).
+        """
 
     @staticmethod
     def prelu(x: Operand, alpha: Operand, axis: int = 1) -> Tensor:
         """``x`` where ``x >= 0``, else ``alpha[c] * x``, c the index along `axis` (R.nn.prelu).
 
         `alpha` has shape ``(x.shape[axis],)`` or ``(1,)``.
+
+        Args:
+            axis: which axis or axes, negative ones from the end (an int; 1).
         """
 
     @staticmethod
@@ -1970,7 +2735,13 @@ class nn:
         axes: int | Sequence[int] = -1,
         epsilon: float = 1e-05,
     ) -> Tensor:
-        """``x / sqrt(mean(x * x) + epsilon) * weight`` over `axes` (R.nn.rms_norm, ONNX 23)."""
+        """``x / sqrt(mean(x * x) + epsilon) * weight`` over `axes` (R.nn.rms_norm, ONNX 23).
+
+        Args:
+            axes: which axes, negative ones from the end (an int or a tuple of ints; -1).
+            epsilon: what is added to the variance (of rms_norm, to the mean square) (a number;
+                1e-05).
+        """
 
     @staticmethod
     def selu(
@@ -1982,6 +2753,10 @@ class nn:
 
         Elementwise: `x` is a tensor of any shape, of a float dtype; another is
         refused. The result has its shape and its dtype.
+
+        Args:
+            alpha: the factor of what is below 0 (a number; 1.6732632423543772).
+            gamma: the factor of all (a number; 1.0507009873554805).
         """
 
     @staticmethod
@@ -1997,6 +2772,9 @@ class nn:
         """``exp(x - max) / sum(exp(x - max))`` along `axis`; shape of x (R.nn.softmax, ONNX 13).
 
         Half-width floats are computed in float32.
+
+        Args:
+            axis: which axis or axes, negative ones from the end (an int; -1).
         """
 
     @staticmethod
@@ -2005,6 +2783,9 @@ class nn:
 
         Elementwise: `x` is a tensor of any shape, of a float dtype; another is
         refused. The result has its shape and its dtype.
+
+        Args:
+            beta: how steep it is, not 0 (a number; 1.0).
         """
 
     @staticmethod
@@ -2021,6 +2802,9 @@ class nn:
 
         Elementwise: `x` is a tensor of any shape, of a float dtype; another is
         refused. The result has its shape and its dtype.
+
+        Args:
+            alpha: what is not above it becomes 0 (a number; 1.0).
         """
 
 class vision:
@@ -2044,6 +2828,10 @@ class vision:
         ``(1,)`` their number, both int64. With `output_format` "tensorflow" for each image: class
         and box ``(b, c * n, 2)``, int64, scores ``(b, c * n)``, both 0 behind the last, and their
         number ``(b,)``, int64 (R.vision.all_class_non_max_suppression, ONNX NonMaxSuppression).
+
+        Args:
+            output_format: 'onnx' or 'tensorflow' (text; 'onnx').
+            inclusive: whether a box is covered by just the threshold (True or False; False).
         """
 
     @staticmethod
@@ -2059,6 +2847,11 @@ class vision:
         in `id_index`, which must be 0 or more; -1 if there is none. Gives int32 ``(b,)``, the rows
         in their order and -1 behind them ``(b, n, k)``, and int32 ``(b, n)``, with -1 behind
         (R.vision.get_valid_counts).
+
+        Args:
+            score_threshold: what scores must be above (a number; 0.0).
+            id_index: in which column a box's label is; -1: there is none (an int; 0).
+            score_index: in which column a box's score is (an int; 1).
         """
 
     @staticmethod
@@ -2078,6 +2871,14 @@ class vision:
         bottom) by x and y and scales them by w and h, each by its variance. Scores ``(n, classes,
         k)`` go through softmax, and those below `threshold` are 0, class 0 as well without
         `keep_background` (R.vision.multibox_transform_loc).
+
+        Args:
+            clip: whether corners are limited to 0 and 1 (True or False; False).
+            threshold: scores below it are 0 (a number; 0.0).
+            variances: what offsets of x, y, w and h are multiplied by (a tuple of numbers;
+                (1.0, 1.0, 1.0, 1.0)).
+            keep_background: whether the scores of class 0 count (True or False; True).
+            apply_softmax: whether scores are taken through softmax first (True or False; True).
         """
 
     @staticmethod
@@ -2106,6 +2907,20 @@ class vision:
         number ``(b, 1)``, int32; without `return_indices` the rows in the order of their scores,
         of -1 where suppressed, which `invalid_to_bottom` puts last (R.vision.non_max_suppression,
         without soft suppression).
+
+        Args:
+            max_output_size: how many boxes are kept at most; below 1: all (an int; -1).
+            iou_threshold: from which overlap on a box is covered, of 0 to 1 (a number; 0.5).
+            force_suppress: whether boxes cover those of other labels as well (True or False;
+                False).
+            top_k: how many boxes are looked at, the best; below 1: all (an int; -1).
+            coord_start: in which column a box's corners begin (an int; 2).
+            score_index: in which column a box's score is (an int; 1).
+            id_index: in which column a box's label is; -1: there is none (an int; 0).
+            return_indices: whether indices and their number are given, else the rows (True or
+                False; True).
+            invalid_to_bottom: whether rows of -1 come last, where rows are given (True or
+                False; False).
         """
 
     @staticmethod
@@ -2126,6 +2941,17 @@ class vision:
         squared points, read between pixels; their largest with `mode` "max". Without `aligned`
         boxes are one pixel at least (R.vision.roi_align, whose `sample_ratio` -1 is not
         implemented).
+
+        Args:
+            pooled_size: how many cells a box has, along height and width (an int or a tuple of
+                ints).
+            spatial_scale: what boxes' coordinates are multiplied by to be those of the map (a
+                number).
+            sample_ratio: how many points a cell has along each axis (an int; 2).
+            aligned: whether coordinates are moved by half a pixel; else boxes are one pixel at
+                least (True or False; False).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
+            mode: 'avg' or 'max' of a bin's samples (text; 'avg').
         """
 
     @staticmethod
@@ -2141,6 +2967,13 @@ class vision:
         Of a map ``(n, c, h, w)`` and `rois` ``(r, 5)``, multiplied by `spatial_scale`, gives
         ``(r, c, *pooled_size)``. Boxes are rounded to whole pixels; a cell that has none is 0
         (R.vision.roi_pool, ONNX MaxRoiPool).
+
+        Args:
+            pooled_size: how many cells a box has, along height and width (an int or a tuple of
+                ints).
+            spatial_scale: what boxes' coordinates are multiplied by to be those of the map (a
+                number).
+            layout: the order of the axes: N batch, C channels, D, H, W lines (text; 'NCHW').
         """
 
 

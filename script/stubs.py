@@ -17,6 +17,7 @@ from unity.ir.dtype import DType
 from unity.ir.types import TupleType
 from unity.op import effects
 from unity.op.infer import infer_call
+from unity.op.meanings import docstring_of
 from unity.op.registry import OpDef, Param
 from unity.op.sampling import type_of
 from unity.op.table import OPS
@@ -105,7 +106,7 @@ def _function(row: OpDef, margin: str) -> list[str]:
     head = [line]
     if len(line) > _COLUMNS:
         head = [start, *(f"{margin}    {p}," for p in params), margin + end]
-    return [*head, *_doc(row.doc, margin + "    ")]
+    return [*head, *_doc(docstring_of(row), margin + "    ")]
 
 
 def _result(row: OpDef) -> str:

@@ -44,6 +44,7 @@ from .graph import (
     PackWeights,
     PlanMemory,
     RealProducts,
+    RequireElements,
     SimplifyOps,
     SimplifyParts,
 )
@@ -87,6 +88,7 @@ GRAPH = Pipeline(
         EliminateDeadCode(),  # integers that nothing reads any more
         SimplifyOps(),
         CountNonzero(),  # before call sites are told: its parts are kernels
+        RequireElements(),  # while argmax is an op
         EliminateDeadCode(),  # what rules went around: some passes go by who reads a value
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights

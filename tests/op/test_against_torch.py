@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+import unity
+from unity.interpreter import interpret
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import Array
 from unity.op.registry import RefArg, attr_value
 from unity.op.table import OPS
 from unity.sample_checks import outputs_of
+from unity.script import parse
 
 pytestmark = pytest.mark.torch
 RNG = np.random.default_rng(3)
@@ -202,3 +206,31 @@ def test_references_give_what_torch_gives() -> None:
             np.testing.assert_allclose(
                 mine.astype(np.float64), wide, rtol=1e-5, atol=1e-5, err_msg=name
             )
+
+
+@pytest.mark.parametrize(
+    ("method", "mode"),
+    [
+        *product(("bilinear", "nearest"), ("zeros", "border", "reflection")),
+        ("bicubic", "zeros"),
+        ("bicubic", "border"),
+    ],
+)
+def test_coordinates_that_are_no_numbers(method: str, mode: str) -> None:
+    import torch
+
+    x = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
+    nan, inf = np.nan, np.inf
+    points = [[nan, 0], [0, nan], [inf, 0], [-inf, 0], [0.3, 0.2], [nan, inf]]
+    grid = np.array([[points]], np.float32)
+    wanted = torch.nn.functional.grid_sample(
+        torch.from_numpy(x), torch.from_numpy(grid), method, mode, align_corners=False
+    ).numpy()
+    module = parse(f"""
+@script.function
+def main(x: f32[Tensor, 1, 1, 3, 3], grid: f32[Tensor, 1, 2, 1, 6]):
+    return R.image.grid_sample(x, grid, method={method!r}, padding_mode={mode!r})
+""")
+    given = [x, np.ascontiguousarray(grid.transpose(0, 3, 1, 2))]
+    for found in (interpret(module, "main", given), unity.compile(module)(*given)):
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5)

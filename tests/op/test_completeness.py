@@ -17,6 +17,7 @@ from tests.op.test_registry import NO_KERNEL
 from tests.script import relax_defaults
 from tests.transform.rules import programs
 from unity.op.effects import EFFECTS
+from unity.op.meanings import MEANINGS, docstring_of, meaning_of
 from unity.op.naming import OURS, names_of
 from unity.op.scalar import MOVES
 from unity.op.table import OPS
@@ -45,6 +46,16 @@ def seen(name: str) -> bool:
     return callable(place)
 
 
+def test_each_meaning_is_of_an_attribute() -> None:
+    used: set[str] = set()
+    for name, row in OPS.items():
+        for param in row.params:
+            own = f"{name}.{param.name}"
+            used.add(own if own in MEANINGS else param.name)
+    assert set(MEANINGS) <= used
+    assert all(text and not text.endswith(".") for text in MEANINGS.values())
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_an_operator_is_complete(name: str) -> None:
     row, names = OPS[name], names_of(name)
@@ -52,6 +63,10 @@ def test_an_operator_is_complete(name: str) -> None:
     assert any((names.onnx, names.relax, names.torch)) or name in EFFECTS
     assert TELLS.search(row.doc), "its docstring says nothing of shapes or dtypes"
     assert len(row.doc.split()) >= 8
+    for param in row.params:
+        if param.kind == "attr":
+            assert meaning_of(name, param.name), "say in unity/op/meanings.py what it means"
+            assert f"\n    {param.name}: " in docstring_of(row)
     if names.relax is not None and name not in ("print", "assert_op"):
         assert name in COMPARED, "run `python -m tests.script.relax_defaults`"
     if name in EFFECTS or name in MOVES:

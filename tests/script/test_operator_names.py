@@ -9,6 +9,7 @@ import pytest
 
 from unity.errors import UnityError
 from unity.op.effects import ASSERT, PRINT
+from unity.op.meanings import meaning_of
 from unity.op.table import OPS
 from unity.script import R
 from unity.script.marker import Marker
@@ -33,6 +34,9 @@ def test_each_operator_tells_its_parameters_and_what_it_does(name: str) -> None:
     assert [p.name for p in row.params] == [*inspect.signature(marker).parameters]
     told = pydoc.plain(pydoc.render_doc(marker))
     assert row.doc.split("\n", 1)[0].strip() in told
+    for param in row.params:
+        if param.kind == "attr" and (meaning := meaning_of(name, param.name)) is not None:
+            assert f"{param.name}: {meaning.split()[0]}" in told
 
 
 def test_names_are_still_the_parsers() -> None:

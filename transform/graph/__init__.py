@@ -46,6 +46,7 @@ from .simplify.inline_functions import InlineFunctions
 from .simplify.normalize import Normalize
 from .simplify.real_products import RealProducts
 from .simplify.reciprocals import MultiplyByReciprocals
+from .simplify.require_elements import RequireElements
 from .simplify.simplify import SimplifyOps, SimplifyParts
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "RealProducts",
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
+    "RequireElements",
     "Rewrite",
     "RewriteRule",
     "SimplifyOps",

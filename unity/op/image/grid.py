@@ -155,12 +155,14 @@ def _sample_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
         back = te.select(odd > number(0.5), span - rest, rest) + low
         return te.select(span > number(0), back, number(0))
 
+    def inside(at: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        """The nearest coordinate of a pixel; of NaN the first."""
+        return te.fmin(te.fmax(at, number(0)), te.cast(extent - 1, wide))
+
     def moved(at: PrimExpr, extent: PrimExpr) -> PrimExpr:
         if attrs["padding_mode"] == "reflection":
             at = folded(at, extent)
-        if attrs["padding_mode"] == "zeros":
-            return at
-        return te.clamp(at, number(0), te.cast(extent - 1, wide))
+        return at if attrs["padding_mode"] == "zeros" else inside(at, extent)
 
     def taps(at: PrimExpr, extent: PrimExpr) -> list[tuple[PrimExpr, PrimExpr]]:
         method = attrs["method"]
@@ -192,11 +194,10 @@ def _sample_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
                 z >= number(0),
                 z <= te.cast(x.shape[3] - 1, wide),
             )
-            top = te.cast(x.shape[2] - 1, wide), te.cast(x.shape[3] - 1, wide)
-            row = te.cast(te.clamp(y, number(0), top[0]), INT64)
-            column = te.cast(te.clamp(z, number(0), top[1]), INT64)
-            value = te.cast(x[n, c, row, column], wide)
-            total = total + te.select(seen, value * (wy * wx), number(0))
+            row = te.cast(inside(y, x.shape[2]), INT64)
+            column = te.cast(inside(z, x.shape[3]), INT64)
+            value = te.select(seen, te.cast(x[n, c, row, column], wide), number(0))
+            total = total + value * (wy * wx)  # weights of NaN are NaN, outside as well
         return te.cast(total, out)
 
     return te.compute(dims, element, "grid_sample")
@@ -211,6 +212,11 @@ def _folded(at: Real, low: float, high: float) -> Real:
     return np.where(turns % 2 == 1, span - rest, rest) + low
 
 
+def _inside(at: Real, extent: int) -> Real:
+    """The nearest coordinate of a pixel; of NaN the first."""
+    return np.fmin(np.fmax(at, 0), extent - 1)
+
+
 def _sample_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, grid = _arrays(args)
     corners, extents = attrs["align_corners"] is True, x.shape[2:]
@@ -219,7 +225,7 @@ def _sample_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     def moved(at: Real, extent: int) -> Real:
         if attrs["padding_mode"] == "reflection":
             at = _folded(at, 0, extent - 1) if corners else _folded(at, -0.5, extent - 0.5)
-        return at if attrs["padding_mode"] == "zeros" else np.clip(at, 0, extent - 1)
+        return at if attrs["padding_mode"] == "zeros" else _inside(at, extent)
 
     axes: list[list[tuple[Real, Real]]] = []
     for k, extent in enumerate(extents):
@@ -241,10 +247,11 @@ def _sample_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     batch = np.arange(x.shape[0])[:, None, None]
     for (y, wy), (z, wx) in product(*axes):
         seen = (y >= 0) & (y <= extents[0] - 1) & (z >= 0) & (z <= extents[1] - 1)
-        rows = np.clip(y, 0, extents[0] - 1).astype(np.int64)
-        columns = np.clip(z, 0, extents[1] - 1).astype(np.int64)
+        rows, columns = (
+            _inside(p, n).astype(np.int64) for p, n in ((y, extents[0]), (z, extents[1]))
+        )
         picked = np.moveaxis(real(x)[batch, :, rows, columns], -1, 1)
-        found += picked * np.where(seen, wy * wx, 0.0)[:, None]
+        found += np.where(seen[:, None], picked, 0.0) * (wy * wx)[:, None]
     return rounded(found, x)
 
 
@@ -289,7 +296,8 @@ OPS: tuple[OpDef, ...] = (
         Points are x, y, from -1 to 1 as in `image.affine_grid`; `method` is bilinear, nearest or
         bicubic, and outside are zeros, the border's pixels, or the image in a mirror: zeros,
         border, reflection (R.image.grid_sample; torch and ONNX GridSample have the coordinates
-        last).
+        last). A coordinate that is NaN gives, as in torch, NaN where pixels are weighed, and by the
+        first pixel where coordinates are moved into the image or the nearest one is taken.
         """,
         compute=_sample_compute,
         pattern="opaque",

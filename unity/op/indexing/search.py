@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from unity import te
+from unity.errors import UnityError
 from unity.ir.attrs import Attrs
+from unity.ir.dims import equal
 from unity.ir.dtype import BOOL, INT64, Array
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, PrimWhile, Seq, Stmt, Store
 from unity.ir.types import TensorType, Type
-from unity.op.argument import common_dtype, shape, tensor
+from unity.op.argument import common_dtype, shape, tensor, type_text
 from unity.op.attribute import FLAG, INT
 from unity.op.broadcast import broadcast_types, read_broadcast
 from unity.op.elementwise.unary import accepts_dtype
@@ -26,6 +28,7 @@ from unity.op.registry import (
     RefArg,
     Sample,
     attr,
+    axes_attr,
     flag_attr,
     int_attr,
 )
@@ -69,7 +72,12 @@ def _infer_arg(call: OpCall) -> Type:
         raise call.error(f"'axis' must be an int or None, got {axis!r}")
     if x.dtype is not None and not accepts_dtype("number", x.dtype):
         raise call.error(f"'x' must be numbers, got {x.dtype}")
-    return infer_reduced(call, x, INT64)
+    found = infer_reduced(call, x, INT64)
+    if isinstance(x.shape, tuple):
+        over = axes_attr(call.attrs, "axis", len(x.shape))
+        if any(equal(x.shape[k], 0) for k in over):
+            raise call.error(f"{type_text(x)} is empty over axis {axis}: nothing is an extreme")
+    return found
 
 
 def _arg(
@@ -97,6 +105,8 @@ def _arg(
         assert axis is None or isinstance(axis, int)
         if x.ndim == 0:
             return np.zeros((), np.int64)
+        if any(x.shape[k] == 0 for k in axes_attr(attrs, "axis", x.ndim)):
+            raise UnityError(f"{name}: shape {x.shape} is empty over axis {axis}")
         keepdims = flag_attr(attrs, "keepdims")
         return np.asarray(reference(x, axis=axis, keepdims=keepdims)).astype(np.int64)
 
@@ -257,15 +267,15 @@ OPS: tuple[OpDef, ...] = (
         "argmax",
         te.max,
         np.argmax,
-        "Where the largest element is, as int64: the first of equals, NaN above all; of nothing,"
-        " the greatest int64 (R.argmax).",
+        "Where the largest element is, as int64: the first of equals, NaN above all; of nothing"
+        " there is none, an error as in numpy (R.argmax).",
     ),
     _arg(
         "argmin",
         te.min,
         np.argmin,
-        "Where the smallest element is, as int64: the first of equals, NaN below all; of nothing,"
-        " the greatest int64 (R.argmin).",
+        "Where the smallest element is, as int64: the first of equals, NaN below all; of nothing"
+        " there is none, an error as in numpy (R.argmin).",
     ),
     OpDef(
         "nonzero",
