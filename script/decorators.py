@@ -8,14 +8,15 @@ from typing import ParamSpec, TypeVar, overload
 
 from unity.arguments import public
 from unity.errors import UnityError
+from unity.ir.module import ExternFunc
 from unity.op.builder import GraphBuilder
 
 from .parser.graph_expr import Surroundings
-from .parser.graph_func import parse_function, verified
+from .parser.graph_func import declared_type, parse_function, verified
 from .parser.prim_func import attrs_of, parse_prim_func
 from .parser.scope import captured_by
-from .parser.source import of_function
-from .program import ScriptFunction, ScriptPrimFunc
+from .parser.source import defined_later, of_function
+from .program import ScriptForward, ScriptFunction, ScriptPrimFunc
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,8 +87,18 @@ def _function(
 ) -> ScriptFunction[P, T]:
     plain = _plain(definition)
     source, node = of_function(plain)
-    around = Surroundings(GraphBuilder(dataflow=False))
-    func = parse_function(source, node, captured_by(plain), around, pure, attrs)
+    captured = captured_by(plain)
+
+    def forward(name: str) -> ScriptForward | None:
+        later = defined_later(source, node, name)
+        if later is None:
+            return None
+        kind = declared_type(source, later, captured)
+        params = tuple(arg.arg for arg in later.args.args)
+        return ScriptForward(name, ExternFunc(name, kind), params, lambda: _by_now(plain, name))
+
+    around = Surroundings(GraphBuilder(dataflow=False), forward=forward)
+    func = parse_function(source, node, captured, around, pure, attrs)
     others = {name: other.func for name, other in around.refers.items()}
     verified(node.name, func, node, source, others)
     return ScriptFunction(plain.__name__, func, dict(around.refers))
@@ -107,3 +118,15 @@ def _plain(definition: object) -> FunctionType:
             hint="put it directly above the def, below no other decorator",
         )
     return definition
+
+
+def _by_now(function: FunctionType, name: str) -> object:
+    """What a name means to a function when it is asked; None if nothing."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    for known, cell in cells:
+        if known == name:
+            try:
+                return cell.cell_contents
+            except ValueError:  # nothing is in it yet
+                return None
+    return function.__globals__.get(name)

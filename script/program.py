@@ -192,7 +192,52 @@ def extern_name(symbol: str) -> str:
     return re.sub(r"\W+", "_", symbol, flags=re.ASCII).strip("_") or "extern"
 
 
-Program: TypeAlias = "ScriptFunction[..., object] | ScriptPrimFunc[...] | ScriptExtern"
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptForward:
+    """A decorated function that is defined below one that calls it.
+
+    Attributes:
+        name: What it is called.
+        func: What stands for it where its caller is checked: its declared type.
+        params: What its parameters are called.
+        find: Gives what the name means by now; None if there is nothing yet.
+    """
+
+    name: str
+    func: ExternFunc
+    params: tuple[str, ...]
+    find: Callable[[], object]
+
+    def found(self) -> ScriptFunction[..., object]:
+        """The function.
+
+        Raises:
+            UnityError: It is not there yet, or not what it was declared to be.
+        """
+        made, told = self.find(), self.func.type
+        if not isinstance(made, ScriptFunction):
+            raise UnityError(
+                f"{self.name!r} is called by a function above it, and is not defined yet",
+                hint="make the module, and call its functions, below all of them",
+            )
+        f = made.func
+        kind = FuncType(tuple(p.type for p in f.params), f.result, f.pure)
+        if (kind.params, kind.result) != (told.params, told.result):
+            raise UnityError(
+                f"{self.name!r} is {kind}, a function above it was told that it is {told}",
+                hint="define it once",
+            )
+        if told.pure and not f.pure:
+            raise UnityError(
+                f"{self.name!r} has effects, which a function above it, that calls it, can't know",
+                hint="say so where it is defined: @script.function(pure=False)",
+            )
+        return made
+
+
+Program: TypeAlias = (
+    "ScriptFunction[..., object] | ScriptPrimFunc[...] | ScriptExtern | ScriptForward"
+)
 
 
 @public
@@ -216,15 +261,18 @@ def _linked(programs: Sequence[Program]) -> tuple[IRModule, list[str]]:
     names: dict[Program, str] = {}
     order: list[Program] = []
     for program in programs:
-        if not isinstance(program, ScriptFunction | ScriptPrimFunc | ScriptExtern):
+        if not isinstance(program, ScriptFunction | ScriptPrimFunc | ScriptExtern | ScriptForward):
             raise UnityError(
                 f"a module is made of decorated functions, got {shown(program)}",
                 hint="decorate it with @script.function or @script.prim_func; "
                 'of what is IR already, unity.IRModule({"name": function}) makes one',
             )
         names.setdefault(program, _free(program.name, names))
+    seen: set[Program] = set()
     for program in programs:
-        _collect(program, names, order)
+        _collect(program, names, order, seen)
+    if programs and any(programs[0] in _refers(p) for p in order):
+        order.sort(key=lambda p: p is not programs[0])  # nothing else tells that it is the main one
     return IRModule({names[p]: _definition(p, names) for p in order}), [names[p] for p in programs]
 
 
@@ -236,22 +284,34 @@ def _free(name: str, names: Mapping[Program, str]) -> str:
     return found
 
 
-def _collect(program: Program, names: dict[Program, str], order: list[Program]) -> None:
-    """Callees first."""
-    if program in order:
+def _collect(
+    program: Program, names: dict[Program, str], order: list[Program], seen: set[Program]
+) -> None:
+    """Callees first; functions that call each other by who comes first."""
+    if program in seen:
         return
-    if isinstance(program, ScriptFunction):
-        for other in program.refers.values():
-            if other not in names:
-                names[other] = _free(other.name, names)
-            _collect(other, names, order)
+    seen.add(program)
+    for other in _refers(program):
+        if other not in names:
+            names[other] = _free(other.name, names)
+        _collect(other, names, order, seen)
     order.append(program)
+
+
+def _refers(program: Program) -> list[Program]:
+    """What a program names."""
+    found = program.refers.values() if isinstance(program, ScriptFunction) else ()
+    return [_known(other) for other in found]
+
+
+def _known(program: Program) -> Program:
+    return program.found() if isinstance(program, ScriptForward) else program
 
 
 def _definition(program: Program, names: Mapping[Program, str]) -> Definition:
     if not isinstance(program, ScriptFunction):
         return program.func
-    renamed = {local: names[other] for local, other in program.refers.items()}
+    renamed = {local: names[_known(other)] for local, other in program.refers.items()}
     renamed[program.name] = names[program]
     changed = {old: new for old, new in renamed.items() if old != new}
     return _rename(program.func, changed) if changed else program.func

@@ -40,10 +40,10 @@ from unity.op.table import OPS
 from ..annotations import BufferSpec, Element
 from ..graph_names import as_type
 from ..marker import Marker
-from ..program import Program, ScriptExtern, ScriptFunction, ScriptPrimFunc
+from ..program import Program, ScriptExtern, ScriptForward, ScriptFunction, ScriptPrimFunc
 from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
-from .scope import Named, Scope
+from .scope import MISSING, Named, Scope
 from .source import Source, items_of
 
 _OF_BOOLS: Mapping[str, str] = {"multiply": "logical_and"}
@@ -71,6 +71,7 @@ class Surroundings:
         arrays: What ``R.const("name")`` stands for.
         params: The names of parameters of functions that are called by name, and of closures.
         text: Whether a printed text is parsed: types it declares are trusted.
+        forward: Finds a decorated function that is defined below this one.
         tvmscript: Whether TVM's rules hold: a result that is declared more narrowly is asserted to
             be so, and a function is pure unless it says that it is not.
     """
@@ -82,6 +83,7 @@ class Surroundings:
     params: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     text: bool = False
     tvmscript: bool = False
+    forward: Callable[[str], ScriptForward | None] | None = None
 
 
 class GraphEvaluator(Evaluator):
@@ -115,7 +117,7 @@ class GraphEvaluator(Evaluator):
         match value:
             case Cast():
                 return self.builder.match_cast(value.value, value.type, None, span)
-            case ScriptFunction() | ScriptPrimFunc() | ScriptExtern() | Named():
+            case ScriptFunction() | ScriptPrimFunc() | ScriptExtern() | ScriptForward() | Named():
                 return self.reference(value, span)
             case bool():
                 return self.constant_of(np.asarray(value), span)
@@ -164,7 +166,7 @@ class GraphEvaluator(Evaluator):
             if isinstance(value, ScriptPrimFunc):
                 self.around.kernels[name] = value.func
                 self.builder.signatures[name] = ObjectType()
-            elif isinstance(value, ScriptExtern):
+            elif isinstance(value, ScriptExtern | ScriptForward):
                 self.builder.signatures[name] = value.func.type
             else:
                 f = value.func
@@ -174,6 +176,11 @@ class GraphEvaluator(Evaluator):
 
     def name(self, node: ast.Name) -> object:
         """A name; notes where each symbol is mentioned first."""
+        later = self.around.forward
+        if later is not None and self.scope.lookup(node.id) is MISSING:
+            forward = later(node.id)
+            if forward is not None:
+                self.scope.bind_outermost(node.id, forward)
         found = super().name(node)
         if isinstance(found, SymDim):
             for symbol in symbols_of(found):
@@ -224,7 +231,10 @@ class GraphEvaluator(Evaluator):
         return self._settle(node, self.value(node))
 
     def _settle(self, node: ast.expr, value: object) -> object:
-        if isinstance(value, Cast | ScriptFunction | ScriptPrimFunc | ScriptExtern | Named):
+        if isinstance(
+            value,
+            Cast | ScriptFunction | ScriptPrimFunc | ScriptExtern | ScriptForward | Named,
+        ):
             return self.graph(node, value)
         if isinstance(value, tuple | list):
             settled = [self._settle(node, v) for v in value]
@@ -275,7 +285,7 @@ class GraphEvaluator(Evaluator):
             return self._language_call(node, function.path)
         span = self.source.span(node)
         match function:
-            case ScriptPrimFunc() | ScriptFunction() | ScriptExtern() | Named():
+            case ScriptPrimFunc() | ScriptFunction() | ScriptExtern() | ScriptForward() | Named():
                 callee: FunctionRef | Var = self.reference(function, span)
                 if callee.name in self.around.kernels:
                     raise self.source.error(
@@ -309,6 +319,8 @@ class GraphEvaluator(Evaluator):
         match function:
             case ScriptFunction():
                 names = tuple(p.name for p in function.func.params)
+            case ScriptForward():
+                names = function.params
             case _:
                 names = self.around.params.get(_known_as(callee), ())
         own = [k for k in node.keywords if k.arg == "attrs" and "attrs" not in names]

@@ -12,10 +12,11 @@ from unity.ir.module import Definition, IRModule
 from unity.ir.types import FuncType, Type
 from unity.ir.verify import verify_function
 from unity.ir.visit import bodies_of, type_symbols
+from unity.op.builder import GraphBuilder
 
 from .graph_expr import Surroundings
 from .graph_loops import plain_params
-from .graph_stmt import GraphStatements
+from .graph_stmt import GraphStatements, decorator_options
 from .scope import Named, Scope
 from .source import Source
 
@@ -54,6 +55,27 @@ def parse_function(
     function = parser.finish(node, pure, dict(attrs or {}))
     _check_symbols(parser, function)
     return function
+
+
+def declared_type(
+    source: Source, node: ast.FunctionDef, captured: Sequence[Mapping[str, object]]
+) -> FuncType:
+    """The type of a graph function that is not there yet, as its definition declares it.
+
+    Raises:
+        UnityError: It does not say what it returns.
+    """
+    parser = GraphStatements(source, Scope(captured), Surroundings(GraphBuilder(dataflow=False)))
+    parser.scope.push()
+    pure, _ = decorator_options(parser, node)
+    found = signature_of(parser, node, pure is not False)
+    if found is None:
+        raise source.error(
+            node,
+            f"{node.name!r} is called before it is known what it returns",
+            f"declare it: def {node.name}(...) -> f32[Tensor, n]:",
+        )
+    return found
 
 
 def signature_of(

@@ -128,7 +128,7 @@ class GraphLoops(GraphBindings):
                 node, f"{node.name!r} has {len(args)} parameters, expected {len(values)}"
             )
         outer = self._inside(self._child())
-        self.scope.push()
+        self.scope.push(function=True)
         for arg, value in zip(args, values, strict=True):
             self.scope.bind(arg.arg, value)
         around, self.leaving = self.leaving, None

@@ -30,7 +30,7 @@ from unity.op.builder import GraphBuilder
 from unity.op.effects import ASSERT
 
 from ..marker import Marker
-from .exits import needs_rest, read
+from .exits import assigned, needs_rest, read
 from .graph_expr import GraphEvaluator, Surroundings, Undefined, Unfinished
 from .graph_loops import NOTHING_LIVE, Follow, LocalBody, plain_params
 from .graph_numbers import joined
@@ -48,12 +48,44 @@ class _Branch:
     result: Expr | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """What a closure saw of the functions around it: its depth in them, and what names meant."""
+
+    depth: int
+    names: dict[str, object]
+
+
 class GraphStatements(GraphRepeats):
     """Parses suites; names are rebound as Python does, each value to a variable of its own."""
 
     def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
         super().__init__(source, scope, around)
         self._declared: dict[str, Type] = {}  # of what the branch being parsed gives
+        self._closures: dict[Var, _Sight] = {}
+        self._names: frozenset[str] = frozenset()  # assigned in the function, and those around it
+        self._around: frozenset[str] = frozenset()  # assigned in the functions around it
+
+    def name(self, node: ast.Name) -> object:
+        """A name; a closure only as long as what it saw is what Python would show it."""
+        if node.id in self._around and self.scope.lookup(node.id) is MISSING:
+            raise self.source.error(
+                node,
+                f"{node.id!r} is assigned below the closure that reads it",
+                "assign it above the closure's def, or give it to the closure as an argument; "
+                "functions that call each other are functions of the module",
+            )
+        found = super().name(node)
+        sight = self._closures.get(found) if isinstance(found, Var) else None
+        for name, value in ({} if sight is None else sight.names).items():
+            if sight is not None and self.scope.seen_at(sight.depth, name) is not value:
+                raise self.source.error(
+                    node,
+                    f"{name!r} has changed since the def of {node.id!r}, which reads it",
+                    f"give {name!r} to the closure as an argument, or write its def behind the "
+                    "assignment",
+                )
+        return found
 
     def suite(
         self,
@@ -280,8 +312,12 @@ class GraphStatements(GraphRepeats):
         if len(node.decorator_list) != 1 or ast.unparse(called).split(".")[-1] != "function":
             raise self.source.error(decorator, "a nested function takes @script.function alone")
         pure, attrs = decorator_options(self, node)
+        depth, around = self.scope.depth, self._around
+        here = read(node.body) - {arg.arg for arg in node.args.args}
+        sees = {name: self.scope.seen_at(depth, name) for name in here - {node.name}}
         outer = self._inside(self._child())
-        self.scope.push()
+        self._around = self._names
+        self.scope.push(function=True)
         self.scope.bind(node.name, Unfinished())
         params = []
         for arg in plain_params(self, node):
@@ -294,7 +330,10 @@ class GraphStatements(GraphRepeats):
         function = self.finish(node, pure, attrs)
         self.scope.pop()
         self._inside(outer)
+        self._around = around
         closure = self.builder.emit(function, node.name, self.source.span(node))
+        known = {name: value for name, value in sees.items() if value is not MISSING}
+        self._closures[closure] = _Sight(depth, known)
         self.name_params(closure, (arg.arg for arg in node.args.args))
         self.scope.bind(node.name, closure)
 
@@ -305,10 +344,12 @@ class GraphStatements(GraphRepeats):
         declared = None if node.returns is None else self.annotation(node.returns)
         around, self.leaving, outer = self.leaving, None, self.symbols
         wanted, self.wanted = self.wanted, declared
+        names, self._names = self._names, self._names.union(assigned(node.body), _defined(node))
         whole, self._outermost = self._outermost, self.builder
         self.symbols = outer.union(*(type_symbols(p.type) for p in self.builder.params))
         result = self.suite(node.body, NOTHING_LIVE)
         self.leaving, self.symbols, self._outermost, self.wanted = around, outer, whole, wanted
+        self._names = names
         if result is None:
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"
@@ -346,6 +387,11 @@ class GraphStatements(GraphRepeats):
                 return self.builder.match_cast(result, wanted, None, None)
             case _:
                 return result
+
+
+def _defined(node: ast.FunctionDef) -> list[str]:
+    """The functions that are defined within one."""
+    return [n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and n is not node]
 
 
 def decorator_options(

@@ -25,18 +25,40 @@ class Scope:
     def __init__(self, captured: Iterable[Mapping[str, object]]) -> None:
         self._captured = tuple(captured)
         self._frames: list[dict[str, object]] = []
+        self._begins: list[int] = []  # where frames of nested functions begin
 
-    def push(self) -> None:
-        """Enter a suite."""
+    def push(self, *, function: bool = False) -> None:
+        """Enter a suite, maybe that of a nested function."""
+        if function:
+            self._begins.append(len(self._frames))
         self._frames.append({})
 
     def pop(self) -> dict[str, object]:
         """Leave a suite; its names are forgotten (and given back)."""
+        if self._begins and self._begins[-1] == len(self._frames) - 1:
+            self._begins.pop()
         return self._frames.pop()
+
+    @property
+    def depth(self) -> int:
+        """How many nested functions lie around."""
+        return len(self._begins)
+
+    def seen_at(self, depth: int, name: str) -> object:
+        """What a name means by now to a function so deep in others, or `MISSING`."""
+        end = self._begins[depth] if depth < len(self._begins) else len(self._frames)
+        for frame in reversed(self._frames[:end]):
+            if name in frame:
+                return frame[name]
+        return MISSING
 
     def bind(self, name: str, value: object) -> None:
         """Give a name a meaning in the innermost suite."""
         self._frames[-1][name] = value
+
+    def bind_outermost(self, name: str, value: object) -> None:
+        """Give a name a meaning in the whole function."""
+        self._frames[0][name] = value
 
     def lookup(self, name: str) -> object:
         """The meaning of a name, or `MISSING`."""

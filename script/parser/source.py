@@ -126,6 +126,23 @@ def of_class(definition: type, function: FunctionType) -> tuple[Source, ast.Clas
     raise source.error(inner, f"{definition.__name__!r} does not hold {function.__name__!r}")
 
 
+def defined_later(source: Source, function: ast.FunctionDef, name: str) -> ast.FunctionDef | None:
+    """The graph function of a name that is defined below another one, in the same suite."""
+    tree = _tree(source.file, "".join(source.lines))
+    suites = (getattr(node, "body", None) for node in ast.walk(tree))
+    suite = next((s for s in suites if isinstance(s, list) and function in s), [])
+    for node in suite:
+        if (
+            isinstance(node, ast.FunctionDef)
+            and node.name == name
+            and node.lineno > function.lineno
+        ):
+            called = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+            if [ast.unparse(d).rpartition(".")[2] for d in called] == ["function"]:
+                return node
+    return None
+
+
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
