@@ -50,6 +50,11 @@ def main(
 ) -> f32[Tensor, 1, 64, 2, 8]:
     return R.nn.attention(q, k, v)
 """
+TURNED = """
+@script.function
+def main(x: f32[Tensor, 20, 37]) -> f32[Tensor, 37, 20]:
+    return R.permute_dims(x)
+"""
 BY_NAME = {p.__name__: p for p in (multi_level_tiles, rows_together, tensorized)}
 WHOLE = """
 @script.function
@@ -249,3 +254,19 @@ def test_steps_of_our_own_spaces_are_trusted(work: str) -> None:
             point = space.sample(Random(seed))
             assert point is not None
             assert structural_equal(space.schedule(point).func, asked.schedule(point).func)
+
+
+def test_what_reads_across_is_turned_in_registers() -> None:
+    """Lanes run along what is written, the lines of a rectangle are written out, ends are kept."""
+    (task,) = tasks(TURNED)
+    space = ProgramSpace(task.func, TARGET, multi_level_tiles)
+    point = space.sample(Random(0))
+    assert point is not None
+    laid = space.schedule(point)
+    (block,) = laid.get_blocks()
+    *_, row, lane = laid.get_loops(block)
+    assert laid.extent(row) == laid.extent(lane) == 16
+    assert [i.name for i in laid.trace if i.name in ("vectorize", "unroll", "parallel")] == [
+        "vectorize", "unroll", "parallel",
+    ]  # fmt: skip
+    assert_same(task.func, laid.func, {})

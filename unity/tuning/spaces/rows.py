@@ -26,9 +26,9 @@ from .tiles import (
     lanes_of,
     multiplies,
     tile,
-    vectorize_last,
     written_out,
 )
+from .turned import lay_out_copy
 
 _ROWS = (8, 16, 32, 64)
 """Rows that are done together where they are multiplied by something."""
@@ -59,7 +59,7 @@ def rows_together(sch: Schedule) -> None:
     laid = {*packed, *(copy.name for copy in copies.values())}
     for block in sch.get_blocks():
         if block.name in packed:
-            vectorize_last(sch, block, lanes_of(sch))
+            lay_out_copy(sch, block, lanes_of(sch))
         elif block.name in copies:
             tile(sch, block, copies[block.name], _own(sch, block), cuts=(1,))
         elif block.name not in laid:

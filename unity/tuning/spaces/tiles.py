@@ -18,6 +18,8 @@ from unity.transform.blocks.tree import block_path as path_to
 from unity.transform.schedule.refs import AnyBlock, BlockRef, LoopRef
 from unity.transform.schedule.schedule import Schedule
 
+from .turned import lay_out_copy, reads_across
+
 _REGISTERS = (1, 2, 3, 4, 6, 8)
 _CUTS = (1, 2, 4, 8, 16)
 VECTORS = (1, 2, 4, 8)
@@ -153,6 +155,9 @@ def _cut(sch: Schedule, block: AnyBlock) -> None:
     """A block's outer loops on threads, its last one in lanes."""
     kinds, loops = sch.axis_kinds(block), sch.get_loops(block)
     if not loops or len(kinds) != len(loops):
+        return
+    if reads_across(sch, block):
+        lay_out_copy(sch, block, lanes_of(sch))
         return
     count = next((k for k, kind in enumerate(kinds) if kind != "S"), len(kinds))
     together = min(count, max(1, len(loops) - 1)) if count else 0
