@@ -19,6 +19,7 @@ from unity.arguments import Bound, Named, Signature
 from unity.errors import UnityError
 from unity.ir import dtype as _dtypes
 from unity.ir.dims import SymDim, as_dim, ceildiv, dim_max, dim_min, floordiv, floormod
+from unity.ir.types import TensorType
 
 from .. import annotations as words
 from .. import graph_names, prim_names
@@ -260,11 +261,14 @@ class Evaluator:
         values = [a for a in args if isinstance(a, int | float | SymDim)]
         if not values or len(values) != len(args):
             raise self.source.error(node, "min and max here take numbers and dims")
+
+        def of_dims(a: object, b: object) -> object:
+            return (dim_min if smaller else dim_max)(as_dim(a), as_dim(b))
+
         result: object = values[0]
         for value in values[1:]:
             if isinstance(result, SymDim) or isinstance(value, SymDim):
-                pick = dim_min if smaller else dim_max
-                result = self.run(node, pick, as_dim(result), as_dim(value))
+                result = self.run(node, of_dims, result, value)
             else:
                 result = self.run(node, min if smaller else max, result, value)
         return result
@@ -331,7 +335,10 @@ class Evaluator:
         return self.run(node, _COMPARE[kind], left, right)
 
     def type(self, node: ast.expr) -> object:
-        """The meaning of an annotation: strings are parsed, ``Annotated[x, m]`` is ``m``."""
+        """The meaning of an annotation: strings are parsed, ``Annotated[x, m]`` is ``m``.
+
+        ``Tensor`` alone is a tensor of any dtype and shape.
+        """
         match node:
             case ast.Constant(str() as text):
                 try:
@@ -347,7 +354,7 @@ class Evaluator:
                 return graph_names.Tuple(*(as_type(self.type(f)) for f in fields.elts))
             case _:
                 found = self.constant(node)
-                return graph_names.Object if found is Tensor else found
+                return TensorType(None, None) if found is Tensor else found
 
     def _is_tuple(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and self.scope.lookup(node.id) is tuple

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.script.expected import N, f32_
 from unity import script
+from unity.errors import UnityError
 from unity.ir.dims import dim as symbol
 from unity.ir.dims import dim_max, floordiv
 from unity.ir.graph import (
@@ -16,6 +18,7 @@ from unity.ir.graph import (
 from unity.ir.types import (
     ObjectType,
     ShapeType,
+    TensorType,
     TupleType,
 )
 from unity.script import R, Tensor, dim, f32
@@ -61,6 +64,19 @@ def main(x: "f32[Tensor, n]", s: Annotated[Tensor, R.Shape(n)]) -> tuple[f32[Ten
     assert isinstance(main, Function)
     assert [p.type for p in main.params] == [f32_(N), ShapeType((N,))]
     assert main.result == TupleType((f32_(N), ObjectType()))
+
+
+@pytest.mark.parametrize("written", ["Tensor", "R.any_dtype[Tensor]", "R.any_dtype[Tensor, ...]"])
+def test_a_tensor_of_which_nothing_is_known(written: str) -> None:
+    main = script.parse(f"@script.function\ndef main(x: {written}):\n    return x\n")["main"]
+    assert isinstance(main, Function)
+    assert main.params[0].type == main.result == TensorType(None, None)
+
+
+def test_a_dim_that_is_no_integer_is_refused_where_it_is_written() -> None:
+    text = 'n = dim("n")\n@script.function\ndef main(x: f32[Tensor, min(n, 4.5)]):\n    return x\n'
+    with pytest.raises(UnityError, match=r":3:25: a dim must be an integer .*got 4\.5"):
+        script.parse(text)
 
 
 def test_purity_is_found_out() -> None:
