@@ -632,6 +632,20 @@ def kept_boxes(
         inclusive: whether a box is covered by just the threshold (True or False; True).
     """
 
+def layout_transform(x: Operand, index_map: str, pad_value: float = 0.0) -> Tensor:
+    """The same elements in another order of axes and blocks of axes.
+
+    `index_map` says of each element where it comes: ``"n, c, h, w -> n, c // 4, h, w, c % 4"``
+    gives ``(n, c / 4, h, w, 4)`` of ``(n, c, h, w)``, ``"n, c, h, w, b -> n, c * 4 + b, h, w"``
+    undoes that, where the axis b has 4 elements. Each part of each axis stands once. The last
+    block of an axis that is no multiple is filled up with `pad_value` (R.layout_transform,
+    whose map is a function).
+
+    Args:
+        index_map: where each index comes, 'n, c, h, w -> n, c // 4, h, w, c % 4' (text).
+        pad_value: what padding holds (a number; 0.0).
+    """
+
 def left_shift(x1: Operand, x2: Operand) -> Tensor:
     """``x1 << x2`` for ``0 <= x2``; shifting all bits out gives 0.
 
@@ -2684,7 +2698,7 @@ class nn:
             pad_width: how much before and behind each axis, two numbers an axis (a dim or a
                 tuple of dims).
             pad_mode: constant, edge, reflect or wrap (text; 'constant').
-            pad_value: what constant padding holds (a number; 0.0).
+            pad_value: what padding holds (a number; 0.0).
         """
 
     @staticmethod
@@ -3050,6 +3064,7 @@ __all__ = [
     "isnan",
     "item",
     "kept_boxes",
+    "layout_transform",
     "left_shift",
     "less",
     "less_equal",

@@ -352,7 +352,7 @@ class CallRewriter(TypeRewriter, ast.NodeTransformer):
         return at_place(ast.Call(node.func, args, text), node)
 
     def _layout_transform(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
-        return self._again(layout_transform(self.source, node, bound, self.before))
+        return layout_transform(self.source, node, bound, self.before)
 
     def _remap(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         """``T.axis.remap("SR", [i, k])`` is ``T.axis.remap("SR", i, k)``."""

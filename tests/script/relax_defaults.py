@@ -286,7 +286,7 @@ MORE: Mapping[str, tuple[str, str]] = {
     ),
     "nn.batch_norm, alone": ("nn.batch_norm", "x, c, c, c, var, 1, scale=False, center=False"),
     "nn.instance_norm, batch": ("nn.instance_norm", "x, c, c, channel_axis=1, axes=[0, 2]"),
-    "layout_transform, blocks": (
+    "layout_transform": (
         "layout_transform",
         "image2, T.index_map(lambda n, c, h, w: (n, c // 4, h, w, c % 4))",
     ),
@@ -328,11 +328,15 @@ def operators() -> dict[str, Callable[..., object]]:
     return found
 
 
+OF_V018 = {"layout_transform": ("axis_separators", "input_axis_separators")}
+"""Parameters that TVM had in v0.18, whose sources are read as well."""
+
+
 def ours(name: str) -> list[tuple[str, object]]:
     """What tvmscript mode takes for an operator: parameters and defaults, in order."""
     row = FOREIGN.get(f"R.{name}")
     signature = OPS[name].signature if row is None else row.signature
-    return plain(signature)
+    return [p for p in plain(signature) if p[0] not in OF_V018.get(name, ())]
 
 
 def plain(signature: Signature) -> list[tuple[str, object]]:

@@ -84,6 +84,7 @@ MEANINGS: Mapping[str, str] = {
     "id_index": "in which column a box's label is; -1: there is none",
     "ignore_index": "the class that does not count",
     "inclusive": "whether a box is covered by just the threshold",
+    "index_map": "where each index comes, 'n, c, h, w -> n, c // 4, h, w, c % 4'",
     "indexing": "'ij', or 'xy', with the first two axes of the results the other way round",
     "indices_or_sections": "in how many equal parts, or where each part but the first begins",
     "invalid_to_bottom": "whether rows of -1 come last, where rows are given",
@@ -117,7 +118,7 @@ MEANINGS: Mapping[str, str] = {
     "output_padding": "what is added at the end of each axis of the result, less than the stride",
     "output_size": "the extents of the result; None keeps one",
     "pad_mode": "constant, edge, reflect or wrap",
-    "pad_value": "what constant padding holds",
+    "pad_value": "what padding holds",
     "pad_width": "how much before and behind each axis, two numbers an axis",
     "padding": (
         "what is added around: one number, one for each axis, or all begins then all ends"

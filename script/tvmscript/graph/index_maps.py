@@ -1,39 +1,27 @@
-"""``R.layout_transform``: an index map as a pad, a reshape, a transpose and another reshape.
+"""``R.layout_transform``: an index map that is a function as the text that our operator takes.
 
-``lambda n, c, h, w: (n, c // 4, h, w, c % 4)`` parts the axis ``c`` in blocks of 4 and puts the
-blocks last; ``lambda n, c, h, w, b: (n, c * 4 + b, h, w)`` joins them again.
+``lambda n, c: (n, c // 4, c % 4)`` is ``"n, c -> n, c // 4, c % 4"``. Without a value TVM leaves
+open what is padded: here it is 0.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+import copy
 
 from unity.arguments import Bound, Named, Signature
+from unity.errors import UnityError
+from unity.op.movement.index_map import read_index_map
 
 from ...parser.source import Source
-from ..syntax import at_place, constant, dotted, path_of
+from ..syntax import at_place, constant, path_of
 from .before import Naming
-from .layouts import permuted, reshaped, size_of
-
-_HINT = "an index is i, i // 4, i % 4, i // 4 % 2, or a sum of such, i * 4 + j"
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """``axis // low``, and of that the remainder by ``high // low`` if there is a ``high``."""
-
-    axis: int
-    low: int
-    high: int | None
 
 
 def layout_transform(
     source: Source, node: ast.Call, bound: Bound[ast.expr], named: Naming
 ) -> ast.expr:
-    """A call of ``R.layout_transform`` in terms of our operators.
+    """A call of ``R.layout_transform`` in our words, to be visited no more.
 
     Args:
         source: For errors.
@@ -47,36 +35,27 @@ def layout_transform(
     function = _lambda(source, bound.named["index_map"])
     names = [a.arg for a in function.args.args]
     outputs = function.body.elts if isinstance(function.body, ast.Tuple) else [function.body]
-    groups = [_parts(source, e, names) for e in outputs]
-    by_axis = _by_axis(source, function, [p for group in groups for p in group], names)
+    results = [ast.unparse(_Plain().visit(copy.deepcopy(e))) for e in outputs]
+    text = f"{', '.join(names)} -> {', '.join(results)}"
+    try:
+        fixed = read_index_map(text).fixed()
+    except UnityError as error:
+        raise source.error(function, error.message, error.hint) from None
     x = named(bound.named["x"])
-    for group in groups:
-        for k, (part, factor) in enumerate(group):
-            before = group[k - 1][1] // factor if k else None
-            extent = None if part.high is None else part.high // part.low
-            if before is None or extent == before:
-                continue
-            if extent is not None or part.low != 1:
-                raise source.error(function, f"the map does not tell {names[part.axis]!r} apart")
-            named.check(x, part.axis, before, node)
-    whole = _padded(x, by_axis, bound.named.get("pad_value"), node, named)
-    padded: ast.expr = whole
-    ordered = [part for parts in by_axis for part in parts]
-    if len(ordered) != len(names):
-        padded = reshaped(whole, [_extent(whole, p) for p in ordered], node)
-    turned = permuted(padded, [ordered.index(p) for group in groups for p, _ in group])
-    if all(len(group) == 1 for group in groups):
-        return turned
-    joined = named(turned)
-    sizes: list[ast.expr] = []
-    k = 0
-    for group in groups:
-        size = size_of(joined, k)
-        for later in range(k + 1, k + len(group)):
-            size = ast.BinOp(size, ast.Mult(), size_of(joined, later))
-        sizes.append(size)
-        k += len(group)
-    return reshaped(joined, sizes, node)
+    for axis, extent in fixed.items():
+        named.check(x, axis, extent, node)
+    value = _number(bound.named.get("pad_value"))
+    fill = [] if value is None else [ast.keyword("pad_value", value)]
+    return at_place(ast.Call(node.func, [x, ast.Constant(text)], fill), node)
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves out the dtypes of an index' parts, ``T.int64(4)``."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        whole = path_of(node.func) in ("T.int64", "T.int32") and not node.keywords
+        return node.args[0] if whole and len(node.args) == 1 else node
 
 
 _INDEX_MAP = Signature.parse('T.index_map(mapping, *, inverse_index_map=None, index_dtype="int64")')
@@ -114,112 +93,8 @@ def _lambda(source: Source, node: ast.expr) -> ast.Lambda:
     return inner
 
 
-def _parts(source: Source, node: ast.expr, names: Sequence[str]) -> list[tuple[_Part, int]]:
-    """The parts of axes that an index sums up, each with its factor, the greatest first."""
-    terms: list[tuple[_Part, int]] = []
-    left = [node]
-    while left:
-        term = left.pop()
-        if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Add):
-            left += [term.left, term.right]
-            continue
-        factor = 1
-        if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Mult):
-            a, b = constant(term.left), constant(term.right)
-            if type(b) is int:
-                term, factor = term.left, b
-            elif type(a) is int:
-                term, factor = term.right, a
-        part = _part(term, names)
-        if part is None or factor < 1:
-            raise source.error(node, f"the map can't compute {ast.unparse(node)!r}", _HINT)
-        terms.append((part, factor))
-    terms.sort(key=lambda t: -t[1])
-    factors = [f for _, f in terms]
-    if factors[-1] != 1 or any(a % b or a == b for a, b in pairwise(factors)):
-        raise source.error(node, f"the map can't compute {ast.unparse(node)!r}", _HINT)
-    return terms
-
-
-def _part(node: ast.expr, names: Sequence[str]) -> _Part | None:
-    match node:
-        case ast.Name(name) if name in names:
-            return _Part(names.index(name), 1, None)
-        case ast.BinOp(inner, ast.FloorDiv() | ast.Mod() as op, right):
-            part, number = _part(inner, names), constant(right)
-            if part is None or type(number) is not int or number < 1:
-                return None
-            at = part.low * number
-            if part.high is not None and part.high % at:
-                return None
-            if isinstance(op, ast.FloorDiv):
-                return _Part(part.axis, at, part.high)
-            return _Part(part.axis, part.low, at)
-        case ast.Call(args=[inner], keywords=[]) if path_of(node.func) in ("T.int64", "T.int32"):
-            return _part(inner, names)
-        case _:
-            return None
-
-
-def _by_axis(
-    source: Source,
-    function: ast.Lambda,
-    found: Sequence[tuple[_Part, int]],
-    names: Sequence[str],
-) -> list[list[_Part]]:
-    """The parts of each axis, the greatest first: together they are the axis, each once."""
-    result: list[list[_Part]] = []
-    for axis, name in enumerate(names):
-        parts = sorted((p for p, _ in found if p.axis == axis), key=lambda p: -p.low)
-        ends = [p.high for p in parts]
-        if ends != [None, *(p.low for p in parts)][: len(parts)] or not parts or parts[-1].low != 1:
-            raise source.error(function, f"each part of {name!r} must stand in the map once", _HINT)
-        result.append(parts)
-    return result
-
-
-def _padded(
-    x: ast.Name,
-    by_axis: Sequence[Sequence[_Part]],
-    value: ast.expr | None,
-    node: ast.expr,
-    named: Naming,
-) -> ast.Name:
-    """The operand with whole blocks, named.
-
-    Without a value TVM leaves open what is padded: here it is 0.
-    """
-    widths: list[ast.expr] = []
-    uneven: list[ast.expr] = []
-    for axis, parts in enumerate(by_axis):
-        block = parts[0].low
-        left = ast.BinOp(
-            ast.BinOp(ast.Constant(0), ast.Sub(), size_of(x, axis)), ast.Mod(), ast.Constant(block)
-        )
-        widths += [ast.Constant(0), left if block > 1 else ast.Constant(0)]
-        if block > 1:
-            uneven.append(left)
-    if not uneven:
-        return x
-    test = uneven[0]
-    for other in uneven[1:]:
-        test = ast.BinOp(test, ast.Add(), other)
-    number = _number(value)
-    fill = [] if number is None else [ast.keyword("pad_value", number)]
-    pad = ast.Call(dotted("R.nn.pad"), [x, ast.Tuple(widths, ast.Load())], fill)
-    found = ast.IfExp(ast.Compare(test, [ast.Eq()], [ast.Constant(0)]), x, pad)
-    return named(at_place(found, node), f"{x.id}_whole")
-
-
 def _number(value: ast.expr | None) -> ast.expr | None:
     """The number that is padded with; None where it is left open."""
     while isinstance(value, ast.Call) and len(value.args) == 1:
         value = value.args[0]  # R.prim_value(T.float32(0))
     return None if constant(value) is None else value
-
-
-def _extent(x: ast.Name, part: _Part) -> ast.expr:
-    if part.high is not None:
-        return ast.Constant(part.high // part.low)
-    size = size_of(x, part.axis)
-    return size if part.low == 1 else ast.BinOp(size, ast.FloorDiv(), ast.Constant(part.low))
