@@ -15,8 +15,8 @@ from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir import dims as _dims
 from unity.ir.dims import Dim, SymDim, as_dim
-from unity.ir.dtype import SHORT_NAMES, Array, DType, dtype
-from unity.ir.types import TensorType
+from unity.ir.dtype import BOOL, SHORT_NAMES, Array, DType, dtype
+from unity.ir.types import PrimType, TensorType
 
 if TYPE_CHECKING:
     from typing import Annotated as bf16  # noqa: N813
@@ -46,23 +46,28 @@ if TYPE_CHECKING:
 
     Number: TypeAlias = "Scalar | SymDim | int | float | bool"
     Index: TypeAlias = "Scalar | SymDim | int"
-    Part: TypeAlias = "SymDim | int | slice[object, object, object] | EllipsisType | None"
+    Part: TypeAlias = "SymDim | int | Tensor | slice[object, object, object] | EllipsisType | None"
     Operand: TypeAlias = "Tensor | Array | np.generic | int | float | bool"
     Summand: TypeAlias = "Operand | SymDim"
 
     class Size(SymDim):
-        """A symbolic size; a program may loop to it and compare it as if it were an int."""
+        """A symbolic size; a program may loop to it and calculate with it as with a number."""
 
-        def __add__(self, other: int | SymDim) -> Size: ...
-        def __radd__(self, other: int) -> Size: ...
-        def __sub__(self, other: int | SymDim) -> Size: ...
-        def __rsub__(self, other: int) -> Size: ...
-        def __mul__(self, other: int | SymDim) -> Size: ...
-        def __rmul__(self, other: int) -> Size: ...
+        def __add__(self, other: float | SymDim) -> Size: ...
+        def __radd__(self, other: float) -> Size: ...
+        def __sub__(self, other: float | SymDim) -> Size: ...
+        def __rsub__(self, other: float) -> Size: ...
+        def __mul__(self, other: float | SymDim) -> Size: ...
+        def __rmul__(self, other: float) -> Size: ...
+        def __truediv__(self, other: float | SymDim) -> Size: ...
+        def __rtruediv__(self, other: float) -> Size: ...
         def __floordiv__(self, other: int | SymDim) -> Size: ...
         def __rfloordiv__(self, other: int) -> Size: ...
         def __mod__(self, other: int | SymDim) -> Size: ...
         def __rmod__(self, other: int) -> Size: ...
+        def __pow__(self, other: int) -> Size: ...
+        def __neg__(self) -> Size: ...
+        def __float__(self) -> float: ...
         def __index__(self) -> int: ...
         def __eq__(self, other: object) -> bool: ...
         def __ne__(self, other: object) -> bool: ...
@@ -128,6 +133,11 @@ if TYPE_CHECKING:
         def __rpow__(self, other: Summand) -> Tensor: ...
         def __matmul__(self, other: Tensor) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __float__(self) -> float: ...
+        def __int__(self) -> int: ...
+        def __len__(self) -> int: ...
+        def __bool__(self) -> bool: ...
         def __eq__(self, other: object) -> Any: ...  # a Tensor, which object's can't be
         def __ne__(self, other: object) -> Any: ...
         def __hash__(self) -> int: ...
@@ -234,7 +244,7 @@ class Element:
 
     dtype: DType | None
 
-    def __getitem__(self, items: object) -> TensorType | BufferSpec | ScalarSpec:
+    def __getitem__(self, items: object) -> TensorType | PrimType | BufferSpec | ScalarSpec:
         """The annotation's meaning.
 
         Raises:
@@ -250,10 +260,36 @@ class Element:
             return _buffer_spec(rest, self.dtype)
         if kind is Scalar:
             return ScalarSpec(self.dtype)
+        if kind in (int, float, bool):
+            return _scalar_type(kind, rest, self.dtype)
         raise UnityError(
             f"the first thing in the brackets must be Tensor, Buffer or T.Scalar, got {kind!r}",
             hint="write f32[Tensor, n, 128] in a function, f32[Buffer, n, 128] in a prim_func",
         )
+
+
+@public
+def Prim(name: str, value: object = None) -> PrimType:  # noqa: N802
+    """The type of a scalar: ``R.Prim("int64")``, or with its value, ``R.Prim("int64", n)``.
+
+    For type checkers, which take no calls in annotations, ``i64[int, R.Prim]`` is the same, and
+    ``i64[int, R.Prim, n]``; a scalar is a number of Python to them.
+    """
+    return PrimType(dtype(name), None if value is None else as_dim(value))
+
+
+def _scalar_type(kind: object, rest: Sequence[object], of: DType) -> PrimType:
+    """What ``i64[int, R.Prim]`` means."""
+    wanted = bool if of == BOOL else float if of.is_float else int
+    match rest:
+        case (word, *value) if word is Prim and len(value) < 2 and kind is wanted:
+            return Prim(of.name, *value)
+        case _:
+            raise UnityError(
+                f"to type checkers, a scalar of {of} is of the class {wanted.__name__}",
+                hint=f"write [{wanted.__name__}, R.Prim], or with its value "
+                f"[{wanted.__name__}, R.Prim, n]",
+            )
 
 
 def _tensor_shape(rest: Sequence[object]) -> tuple[Dim, ...] | int | None:
@@ -352,6 +388,7 @@ __all__ = [
     "Buffer",
     "BufferSpec",
     "Element",
+    "Prim",
     "Rank",
     "Scalar",
     "ScalarSpec",

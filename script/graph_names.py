@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.ir.dims import as_dim
 from unity.ir.dtype import Array
-from unity.ir.dtype import dtype as dtype_of
 from unity.ir.types import (
     FuncType,
     ObjectType,
@@ -26,6 +24,7 @@ from unity.ir.types import (
 )
 
 from .annotations import Element, Rank, Tensor, extent
+from .annotations import Prim as Prim
 from .marker import Marker, word
 
 __all__ = ["Func", "Object", "Prim", "Shape", "Tuple", "any_dtype", "rank"]
@@ -48,12 +47,6 @@ def Shape(*dims: object) -> ShapeType:  # noqa: N802
         if dims[0] is ...:
             return ShapeType(None)
     return ShapeType(tuple(extent(d) for d in dims))
-
-
-@public
-def Prim(name: str, value: object = None) -> PrimType:  # noqa: N802
-    """The type of a scalar: ``R.Prim("int64")``, or with its value, ``R.Prim("int64", n)``."""
-    return PrimType(dtype_of(name), None if value is None else as_dim(value))
 
 
 @public

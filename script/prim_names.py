@@ -157,44 +157,47 @@ class axis:  # noqa: N801
 
     @overload
     @staticmethod
-    def remap(kinds: str, a: Scalar, /) -> Scalar: ...
+    def remap(kinds: str, a: Size, /) -> Scalar: ...
     @overload
     @staticmethod
-    def remap(kinds: str, a: Scalar, b: Scalar, /) -> tuple[Scalar, Scalar]: ...
+    def remap(kinds: str, a: Size, b: Size, /) -> tuple[Scalar, Scalar]: ...
     @overload
     @staticmethod
-    def remap(kinds: str, a: Scalar, b: Scalar, c: Scalar, /) -> tuple[Scalar, Scalar, Scalar]: ...
+    def remap(kinds: str, a: Size, b: Size, c: Size, /) -> tuple[Scalar, Scalar, Scalar]: ...
     @overload
     @staticmethod
     def remap(
-        kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, /
+        kinds: str, a: Size, b: Size, c: Size, d: Size, /
     ) -> tuple[Scalar, Scalar, Scalar, Scalar]: ...
     @overload
     @staticmethod
     def remap(
-        kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, /
+        kinds: str, a: Size, b: Size, c: Size, d: Size, e: Size, /
     ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]: ...
     @overload
     @staticmethod
     def remap(
-        kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, f: Scalar, /
+        kinds: str, a: Size, b: Size, c: Size, d: Size, e: Size, f: Size, /
     ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
     @overload
     @staticmethod
     def remap(
         kinds: str,
-        a: Scalar,
-        b: Scalar,
-        c: Scalar,
-        d: Scalar,
-        e: Scalar,
-        f: Scalar,
-        g: Scalar,
+        a: Size,
+        b: Size,
+        c: Size,
+        d: Size,
+        e: Size,
+        f: Size,
+        g: Size,
         /,
     ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
+    @overload
+    @staticmethod
+    def remap(kinds: str, loops: list[Size], /) -> tuple[Scalar, ...]: ...
     @staticmethod
     @word
-    def remap(kinds: str, *loops: Scalar) -> object:
+    def remap(kinds: str, *loops: Size | list[Size]) -> object:
         """One axis per loop, of these kinds (``"SSR"``), over the loop's range."""
         raise NotImplementedError
 

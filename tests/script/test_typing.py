@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from unity import script
+from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.verify import verify
 
@@ -75,8 +76,35 @@ def test_it_means_what_it_says() -> None:
     assert spec.loader is not None
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
-    module = script.module(program.main, program.smooth, program.several)
+    module = script.module(
+        program.main, program.smooth, program.several, program.counted, program.numbers
+    )
     verify(module)
     text = script.print_module(module)
     again = script.parse(text, script.constants_of(module))
     assert first_difference(module, again) is None
+
+
+def test_scalars_in_words_of_type_checkers() -> None:
+    text = 'n = dim("n")\n@script.function\ndef main(x: f32[Tensor, n], k: {}):\n    return x\n'
+    for mine, plain in (
+        ("i64[int, R.Prim]", 'R.Prim("int64")'),
+        ("i64[int, R.Prim, n]", 'R.Prim("int64", n)'),
+        ("f32[float, R.Prim]", 'R.Prim("float32")'),
+        ("boolean[bool, R.Prim]", 'R.Prim("bool")'),
+    ):
+        both = [script.parse(text.format(k)) for k in (mine, plain)]
+        assert first_difference(*both) is None
+
+
+@pytest.mark.parametrize(
+    "wrong", ["i64[float, R.Prim]", "i64[int, n]", "f32[int, R.Prim]", "i64[int, R.Prim, n, n]"]
+)
+def test_scalars_of_another_class_are_refused(wrong: str) -> None:
+    text = (
+        f'n = dim("n")\n@script.function\ndef main(k: {wrong}, x: f32[Tensor, n]):\n    return x\n'
+    )
+    with pytest.raises(UnityError, match=r"to type checkers, a scalar of .* is of the class") as e:
+        script.parse(text)
+    assert e.value.span is not None
+    assert "R.Prim" in (e.value.hint or "")

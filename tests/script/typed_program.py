@@ -99,6 +99,43 @@ def scaled(
     return y, places, R.full((count + 1,), by)
 
 
+@script.prim_func
+def counted(a: f32[Buffer, n, 4], c: f32[Buffer, n, 4], s: f32[T.Scalar, ()]) -> None:
+    for i in range(n):
+        for j in range(4):
+            with T.block("counted"):
+                vi, vj = T.axis.remap("SS", i, j)
+                c[vi, vj] = T.max(a[vi, vj], 0.0) * s
+    for k in range(n):
+        for j in range(4):
+            with T.block("again"):
+                vk, vj = T.axis.remap("SS", [k, j])
+                c[vk, vj] = c[vk, vj] + 1.0
+
+
+@script.function
+def numbers(
+    x: f32[Tensor, n, 4], k: i64[int, R.Prim], s: f32[float, R.Prim], b: boolean[bool, R.Prim]
+) -> f32[Tensor, n, 4]:
+    y = x * (0.5 * n) + k * x - n // 2 * x + s * (n + 1.5) / (2.0 * n)
+    for i in range(n):
+        y = y * i + x[i] * (i + 1) + x[k] - (n - i) ** 2 + x[i:].shape[0]
+    for j in range(n - 1, -1, -1):
+        if (j % 2 == 0 and j > k) or b:
+            y = y + j
+    if n > 4:
+        y = y - 1.0
+    elif n == 2 or n * 2 <= 7 or n != k:
+        y = y * -n
+    z = -y if k < n else abs(y)
+    while k > 0:
+        z = z / float(n) + R.sum(z) - R.sum(x[:k, 0, None])
+        k -= 1
+    assert n > 0, f"none: {n}"
+    print(n, k, z)
+    return z @ R.ones((4, 4)) if 0 < n < 3 else max(z, y)
+
+
 @script.function
 def leaves(x: f32[Tensor, n, 128], k: i64[Tensor, ()]) -> f32[Tensor, n, 128]:
     assert n > 1, f"too few rows: {n}"
