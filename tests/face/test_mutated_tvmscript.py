@@ -41,11 +41,10 @@ QUIET = {
 }
 """Literals that leave things as they are: a default, or what says nothing to a CPU."""
 SILENT_HERE = {
-    ("T.prim_func", "private", "bool"),
     *(("T.ret", param, "none") for param in ("dtype", "span")),
     ("T.index_map", "inverse_index_map", "none"),
 }
-"""Likewise, of one call: kernels are called from their module in any case."""
+"""Likewise, of one call."""
 TAKES_MORE = {
     ("R.Prim", "1 texts more"),
     *((f"R.call_{p}", f"{n} texts more") for p in ("packed", "pure_packed") for n in (1, 30)),
@@ -150,7 +149,10 @@ def test_an_operator(name: str) -> None:
     assert wrong == []
 
 
-SILENT = ("momentum", "count_include_pad", "assume_inbound", "largest", "center", "scale")
+SILENT = (
+    "momentum", "count_include_pad", "assume_inbound", "largest", "center", "scale",
+    "axis_separators", "input_axis_separators",
+)  # fmt: skip
 """Parameters that change nothing, of their own kind (`signatures`)."""
 
 

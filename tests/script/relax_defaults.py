@@ -167,6 +167,7 @@ CALLS: Mapping[str, str] = {
     "multinomial_from_uniform": "shares, draws, rows",
     "nn.cross_entropy_with_logits": "m, m",
     "nn.nll_loss": "m, classes",
+    "layout_transform": "image2, T.index_map(lambda n, c, h, w: (n, c // 4, h, w, c % 4))",
     "nn.pixel_shuffle": "image2, 2",
     "nn.dropout": "x",
     "nn.attention": "q, q, q",
@@ -286,10 +287,6 @@ MORE: Mapping[str, tuple[str, str]] = {
     ),
     "nn.batch_norm, alone": ("nn.batch_norm", "x, c, c, c, var, 1, scale=False, center=False"),
     "nn.instance_norm, batch": ("nn.instance_norm", "x, c, c, channel_axis=1, axes=[0, 2]"),
-    "layout_transform": (
-        "layout_transform",
-        "image2, T.index_map(lambda n, c, h, w: (n, c // 4, h, w, c % 4))",
-    ),
     "layout_transform, padded": (
         "layout_transform",
         "x, T.index_map(lambda a, b, c: (c // 4, b, a, c % 4)), pad_value=T.float32(2)",

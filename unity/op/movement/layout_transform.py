@@ -9,7 +9,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.dims import equal, evaluate
+from unity.ir.dims import as_dim, equal, evaluate
 from unity.ir.dtype import Array
 from unity.ir.graph import Expr
 from unity.ir.lattice import may_equal
@@ -57,7 +57,7 @@ def _expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Exp
     shape = e.shape_of(x)
     whole = found.whole(shape)
     if not all(map(equal, whole, shape)):
-        widths = [w for n, m in zip(shape, whole, strict=True) for w in (0, m - n)]
+        widths = [w for n, m in zip(shape, whole, strict=True) for w in (0, as_dim(m - n))]
         padded = e.op("nn.pad", x, pad_width=tuple(widths), pad_value=attrs["pad_value"])
         x = padded if e.shape_of(padded) == whole else e.assert_shape(padded, whole)
     parted, order = found.parted(shape), found.order()
