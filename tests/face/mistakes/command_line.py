@@ -14,6 +14,14 @@ COMMANDS = (
         hint="NAME.unity, NAME.so, or a folder: digits.exe/",
     ),
     Mistake(
+        "Outputs to a file of another kind",
+        "unity run digits.onnx -o scores.txt",
+        "can't write 'scores.txt': the suffix says what is written",
+        "Several arrays are written under their names, as numpy's archives have them.",
+        "unity run digits.onnx -o scores.npz",
+        hint="NAME.npz",
+    ),
+    Mistake(
         "A size of a symbol that the model does not have",
         "unity run digits.onnx --dim n=4",
         "no symbol n",
