@@ -96,9 +96,11 @@ class GraphBindings(GraphCalls):
         test = self.value(node.test)
         if isinstance(test, bool):
             return self.value(node.body if test else node.orelse)
-        return self.choice(
-            node.test, test, lambda: self.expr(node.body), lambda: self.expr(node.orelse)
-        )
+
+        def way(chosen: ast.expr) -> Callable[[], Expr]:
+            return lambda: self.scalar_or_graph(chosen, self.value(chosen))
+
+        return self.choice(node.test, test, way(node.body), way(node.orelse))
 
     def _listed(
         self, node: ast.ListComp, item: ast.expr, loops: Sequence[ast.comprehension]

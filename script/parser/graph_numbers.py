@@ -15,7 +15,7 @@ from unity.ir.dtype import FLOAT32, INT64, DType
 from unity.ir.graph import Expr, PrimValue, Tuple, Var
 from unity.ir.types import PrimType, TensorType, TupleType, Type
 from unity.op.builder import GraphBuilder
-from unity.op.call import is_expr, scalar_operand, size_operand
+from unity.op.call import is_expr, prim_value, scalar_operand, size_operand
 from unity.op.registry import Param
 from unity.op.scalar import ITEM
 from unity.op.table import OPS
@@ -80,6 +80,12 @@ class GraphNumbers(GraphEvaluator):
         """The number in a tensor of rank 0, as a scalar."""
         where = node if isinstance(node, ast.expr) else ast.Constant(None)
         return self.checked(where, lambda: self._op(where, ITEM, [e], {}))
+
+    def scalar_or_graph(self, node: ast.expr, value: object) -> Expr:
+        """What a loop or a branch gives for a value: numbers of Python are scalars."""
+        if isinstance(value, bool | int | float):
+            return prim_value(value, None, self.source.span(node))
+        return self.graph(node, value)
 
     def float_of(self, node: ast.expr, size: SymDim) -> Expr:
         """A size as a float32, where it is calculated with as such."""

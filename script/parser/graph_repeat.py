@@ -32,7 +32,6 @@ from unity.ir.lattice import erase, is_subtype, join
 from unity.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder
-from unity.op.call import prim_value
 
 from ..printer import text as printed
 from .exits import assigned, exits, read
@@ -195,7 +194,8 @@ class GraphRepeats(GraphCounting):
                 "the loop changes nothing that was there before it",
                 "give the changing values names before the loop",
             )
-        init = [self._begin(node.test, self.scope.local(n)) for n in names]
+        starts = [self.scalar_or_graph(node.test, self.scope.local(n)) for n in names]
+        init = [self.builder.atom(e) for e in starts]
         types = [_any_number(self.type_of(e)) for e in init]
         seen = (type_symbols(v.type) for v in self.scope.locals() if isinstance(v, Var))
         known = self.symbols.union(*seen)
@@ -212,12 +212,6 @@ class GraphRepeats(GraphCounting):
             return None
         (last,) = [e for e in out if isinstance(e, ast.Return)][-1:]
         return self._behind(node, last, values[-2], values[-1], follow)
-
-    def _begin(self, node: ast.expr, value: object) -> Expr:
-        """What a loop's state begins with; a number of Python is a scalar."""
-        if isinstance(value, bool | int | float):
-            return prim_value(value, None, self.source.span(node))
-        return self.builder.atom(self.graph(node, value))
 
     def _behind(
         self, node: ast.While, last: ast.Return, returned: Expr, value: Expr, follow: Follow | None
@@ -346,7 +340,7 @@ class GraphRepeats(GraphCounting):
             states = zip(names, loop.types, strict=True)
             values = [
                 self.number_as(
-                    node.test, self._begin(node.test, self.scope.local(n)), t, beside=True
+                    node.test, self.scalar_or_graph(node.test, self.scope.local(n)), t, beside=True
                 )
                 for n, t in states
             ]

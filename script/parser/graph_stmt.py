@@ -292,7 +292,7 @@ class GraphStatements(GraphRepeats):
 
     def _given(self, branch: _Branch, name: str, node: ast.If) -> Expr:
         """What a branch gives a name."""
-        return self.graph(node.test, branch.names.get(name, self.scope.local(name)))
+        return self.scalar_or_graph(node.test, branch.names.get(name, self.scope.local(name)))
 
     def _branch_body(
         self, branch: _Branch, names: Sequence[tuple[str, Type | None]], node: ast.If

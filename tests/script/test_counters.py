@@ -107,6 +107,14 @@ BODIES = {
         e = e * 0.5 if i < 0 else e
     return x * s + m
 """,
+    "chosen": """
+    s = 1 if k > 2 else 2
+    if R.sum(x) > 0.0:
+        p = 3
+    else:
+        p = -s
+    return x * s + x * p
+""",
     "parts": """
     return x[k], x[t], x[:, k], x[..., t], x[k, None, t], x[1:, k], x[-k], x[k - 1, k % 2]
 """,
