@@ -378,6 +378,7 @@ def _target(target: str | Target, threads: int | None) -> Target:
 
 def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
     """How a decorated function runs when it is called with arrays."""
+    module = _with_public(module, name)
     if name in module.graph_functions():
         return compiled(module, store=default_folder())[name]
     target = _target("cpu", None)
@@ -386,6 +387,16 @@ def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
     lowered = default_pipeline(target.kind).run(module, Context(target))
     written, func = module.prim_funcs()[name], lowered.prim_funcs()[name]
     return kernel_call(name, written, func, target, default_folder())
+
+
+def _with_public(module: IRModule, name: str) -> IRModule:
+    """The module with a function that passes keep, as it is called from outside."""
+    found = module[name]
+    if not isinstance(found, Function | PrimFunc) or "private" not in found.attrs:
+        return module
+    return IRModule(
+        {**module, name: replace(found, attrs=found.attrs.without("private"))}, module.attrs
+    )
 
 
 set_compiler(_call_script)

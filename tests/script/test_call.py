@@ -108,3 +108,19 @@ def test_errors_of_calls_end_in_the_users_line() -> None:
             with pytest.raises(UnityError) as told:
                 call()
             assert traceback.extract_tb(told.value.__traceback__)[-1].filename == __file__
+
+
+def test_a_private_function_runs_where_it_is_called_itself() -> None:
+    @script.prim_func(attrs={"private": True})
+    def copied(a: f32[Buffer, 4], b: f32[Buffer, 4]) -> None:
+        for i in range(4):
+            b[i] = a[i]
+
+    @script.function(attrs={"private": True})
+    def twice(a: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        return a + a
+
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    copied(x, out)
+    np.testing.assert_array_equal(out, x)
+    np.testing.assert_array_equal(np.asarray(twice(x)), 2 * x)

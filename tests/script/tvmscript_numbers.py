@@ -66,7 +66,7 @@ EXPLAINED: Mapping[str, str] = {
 SIZE = 3
 """What a size is that the program leaves open; the next one is one more, up to `LARGEST`."""
 LARGEST = 6
-BATCH = 100
+BATCH = 20
 """Sources after which the file is written."""
 APART, DIFFERENT = "not compared", "different"
 _NAMES: Mapping[Fate, str] = {"read": "same", "raw": DIFFERENT, "refused": APART}
