@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr
 
 Real: TypeAlias = npt.NDArray[np.float64]
+Summand: TypeAlias = npt.NDArray[Any]
+"""Of float64, or of int64."""
 
 
 def working_dtype(of: DType) -> DType:
@@ -45,6 +47,16 @@ def exact(array: Array) -> Array:
 def real(array: Array) -> Real:
     """An array of numbers in float64."""
     return array.astype(np.float64)
+
+
+def summand(array: Array) -> Summand:
+    """An array as references add products of it: float64, of integers int64, which wraps alike.
+
+    >>> total = summand(np.array([2**31 - 1], np.int32)) ** 2 * 9
+    >>> int(total.astype(np.int32)[0])
+    9
+    """
+    return real(array) if dtype(array.dtype).is_float else array.astype(np.int64)
 
 
 def rounded(array: Array, like: Array) -> Array:

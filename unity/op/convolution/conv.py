@@ -13,7 +13,7 @@ from unity.ir.dims import Dim, dim_text
 from unity.ir.dtype import INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
-from unity.op.accumulate import Real, narrowed, real, working_dtype
+from unity.op.accumulate import Summand, narrowed, summand, working_dtype
 from unity.op.algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from unity.op.argument import factor_dtype, ranked, require_equal, type_text
 from unity.op.attribute import DTYPE, INT, TEXT
@@ -157,14 +157,14 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     assert out is not None
     groups = int_attr(attrs, "groups")
     windows = spatial(attrs, w.shape[2:])
-    weights = real(w).reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    weights = summand(w).reshape(groups, w.shape[0] // groups, *w.shape[1:])
     weights = np.moveaxis(weights, (0, 1, 2), (-3, -2, -1))
 
-    def part(seen: Real, tap: tuple[int, ...]) -> Real:
+    def part(seen: Summand, tap: tuple[int, ...]) -> Summand:
         grouped = seen.reshape(len(x), groups, x.shape[1] // groups, *seen.shape[2:])
-        return real(np.einsum("ngc...,goc->ngo...", grouped, weights[tap]))
+        return summand(np.einsum("ngc...,goc->ngo...", grouped, weights[tap]))
 
-    total = sum_of_taps(real(x), windows, part)
+    total = sum_of_taps(summand(x), windows, part)
     whole = total.reshape(len(x), w.shape[0], *total.shape[3:])
     return whole.astype(out.numpy) if out.is_float else whole.astype(np.int64).astype(out.numpy)
 

@@ -13,7 +13,7 @@ from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
-from unity.op.accumulate import Real, narrowed, real, working_dtype
+from unity.op.accumulate import Summand, narrowed, summand, working_dtype
 from unity.op.algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from unity.op.argument import factor_dtype, ranked, require_equal, type_text
 from unity.op.attribute import DTYPE, FLAG
@@ -109,13 +109,13 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     windows = spatial(attrs, w.shape[2:-2])
     form = "no...c,oc->no...c" if attrs["depthwise"] is True else "ni...l,oilc->no...c"
 
-    def part(seen: Real, tap: tuple[int, ...]) -> Real:
-        weight = np.moveaxis(real(w), (0, 1), (-4, -3))[tap[:-1]]
+    def part(seen: Summand, tap: tuple[int, ...]) -> Summand:
+        weight = np.moveaxis(summand(w), (0, 1), (-4, -3))[tap[:-1]]
         if attrs["depthwise"] is True:
             weight = weight[:, 0, 0]
-        return real(np.einsum(form, seen, weight))
+        return summand(np.einsum(form, seen, weight))
 
-    total = sum_of_taps(real(x), (*windows, LANES), part)
+    total = sum_of_taps(summand(x), (*windows, LANES), part)
     out = out_dtype(attrs, dtype(x.dtype))
     assert out is not None
     return total.astype(out.numpy)

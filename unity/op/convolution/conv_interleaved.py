@@ -15,7 +15,7 @@ from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
-from unity.op.accumulate import Real, narrowed, real, working_dtype
+from unity.op.accumulate import Summand, narrowed, summand, working_dtype
 from unity.op.argument import factor_dtype, ranked, type_text
 from unity.op.attribute import DTYPE, INT
 from unity.op.reduction.reduce import known
@@ -148,15 +148,15 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     assert isinstance(w, np.ndarray)
     windows = _windows(attrs, w.shape)
     block, line = x.shape[4], _line(attrs)
-    weights = real(w).swapaxes(-1, -2)
+    weights = summand(w).swapaxes(-1, -2)
     weights = weights.reshape(*w.shape[:4], -1, w.shape[5])
     if line is not None:
         weights = weights[:, :, :, 0, : line * block].reshape(*w.shape[:3], line, block, w.shape[5])
 
-    def part(seen: Real, tap: tuple[int, ...]) -> Real:
-        return real(np.einsum("nihwl,oilc->nohwc", seen, weights[:, :, tap[0], tap[1]]))
+    def part(seen: Summand, tap: tuple[int, ...]) -> Summand:
+        return summand(np.einsum("nihwl,oilc->nohwc", seen, weights[:, :, tap[0], tap[1]]))
 
-    total = sum_of_taps(real(x), (*windows, LANES), part)
+    total = sum_of_taps(summand(x), (*windows, LANES), part)
     out = out_dtype(attrs, dtype(x.dtype))
     assert out is not None
     return total.astype(out.numpy)

@@ -15,7 +15,7 @@ from unity.ir.dims import Dim, as_dim, ceildiv, dim_text, equal, floordiv
 from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
-from unity.op.accumulate import narrowed, real, working_dtype
+from unity.op.accumulate import narrowed, summand, working_dtype
 from unity.op.argument import common_dtype, ranked, require_equal, type_text
 from unity.op.attribute import DTYPE, INT, INTS, TEXT
 from unity.op.reduction.reduce import known
@@ -250,9 +250,9 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
         whole = _steps(replace(window, before=0, after=0), extent, more)
         assert isinstance(whole, int)
         full.append(whole)
-    total = np.zeros((len(x), groups, w.shape[1], *full), np.float64)
-    grouped = real(x).reshape(len(x), groups, x.shape[1] // groups, *x.shape[2:])
-    weights = real(w).reshape(groups, w.shape[0] // groups, w.shape[1], -1)
+    grouped = summand(x).reshape(len(x), groups, x.shape[1] // groups, *x.shape[2:])
+    weights = summand(w).reshape(groups, w.shape[0] // groups, w.shape[1], -1)
+    total = np.zeros((len(x), groups, w.shape[1], *full), weights.dtype)
     for n, tap in enumerate(all_taps(windows)):
         places = [
             slice(

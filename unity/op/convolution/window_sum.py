@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from unity import te
-from unity.op.accumulate import Real, real
+from unity.op.accumulate import Summand
 from unity.op.attribute import INTS
 from unity.op.registry import ComputeArg, attr
 from unity.op.window import Window, all_taps, pad_reference, tap_reference
@@ -29,8 +29,8 @@ def operands(args: Sequence[ComputeArg]) -> tuple[te.Tensor, te.Tensor]:
 
 
 def sum_of_taps(
-    x: Real, windows: Sequence[Window], part: Callable[[Real, tuple[int, ...]], Real]
-) -> Real:
+    x: Summand, windows: Sequence[Window], part: Callable[[Summand, tuple[int, ...]], Summand]
+) -> Summand:
     """The sum over all taps, zeros around the input.
 
     Args:
@@ -39,7 +39,7 @@ def sum_of_taps(
         part: What a tap adds, from what it sees and where it is.
     """
     padded = pad_reference(x, windows, 0)
-    parts = (part(real(tap_reference(padded, windows, t)), t) for t in all_taps(windows))
+    parts = (part(tap_reference(padded, windows, t), t) for t in all_taps(windows))
     total = next(parts)
     for more in parts:
         total = total + more
