@@ -32,6 +32,21 @@ def test_what_divides_or_chooses_is_none(e: PrimExpr) -> None:
     assert linear(e + V) is None
 
 
+def test_sums_that_differ_by_a_number_share_the_rest() -> None:
+    one = Analyzer().simplify(N + 3 + V // 2 * 8)
+    other = Analyzer().simplify(N + 19 + V // 2 * 8)
+    assert isinstance(one, Binary)
+    assert isinstance(other, Binary)
+    assert one.a is other.a
+    assert (one.b, other.b) == (imm(3), imm(19))
+
+
+def test_rests_are_joined_wherever_they_stand_in_a_sum() -> None:
+    known = Analyzer()
+    assert known.simplify(V // 4 * 4 + W + 5 + V % 4 - W) == V + 5
+    assert known.simplify(V % 4 + W - N + V // 4 * 4 + N) == known.simplify(V + W)
+
+
 def test_narrow_integers_are_left() -> None:
     a, b = PrimVar("a", INT32), PrimVar("b", INT32)
     e = Binary("sub", Binary("add", a, b), b)

@@ -8,8 +8,9 @@ from typing import cast
 
 import pytest
 
+from unity.ir.dims import Facts
 from unity.ir.dtype import FLOAT32, INT64
-from unity.ir.prim_expr import Binary, Imm, Intrinsic, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, PrimVar, SizeVar, imm
 from unity.quick_init import quick_init
 
 
@@ -35,6 +36,28 @@ def test_what_does_more_than_set_its_fields_is_refused() -> None:
         @dataclass(frozen=True, slots=True)
         class Listed:
             items: list[int] = field(default_factory=list)
+
+
+def test_equal_as_dataclasses_are() -> None:
+    a, nan = imm(1), float("nan")
+    assert Binary("add", a, imm(2000)) == Binary("add", a, imm(2000))
+    assert Binary("add", a, a) != Binary("sub", a, a)
+    assert Compare("lt", a, a) not in [Binary("add", a, a), a]
+    assert Imm(nan, FLOAT32) == Imm(nan, FLOAT32)  # as tuples compare: one object is itself
+    assert Imm(nan, FLOAT32) != Imm(float("nan"), FLOAT32)
+    assert SizeVar("n") == SizeVar("n") != SizeVar("n", Facts(multiple_of=8))
+    assert PrimVar("i") != PrimVar("i")
+
+
+def test_equality_ignores_what_the_dataclass_ignores() -> None:
+    @quick_init
+    @dataclass(frozen=True, slots=True)
+    class Placed:
+        value: int
+        at: int = field(default=0, compare=False)
+
+    assert Placed(1, 2) == Placed(1, 3)
+    assert Placed(1, 2) != Placed(2, 2)
 
 
 def test_numbers_are_one_node_and_keep_their_types() -> None:

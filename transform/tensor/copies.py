@@ -46,7 +46,7 @@ class _Copy:
     def _expr(self, e: PrimExpr) -> PrimExpr:
         if id(e) not in self.mentions:
             return e
-        return self.value if e == self.var else map_prim(e, self._expr)
+        return self.value if e is self.var else map_prim(e, self._expr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class _Mentions:
         known = self.asked.get(id(e))
         if known is None:
             inside = [self._expr(x) for x in prim_children(e)]
-            known = self.asked[id(e)] = self._noted(e, e == self.var or any(inside))
+            known = self.asked[id(e)] = self._noted(e, e is self.var or any(inside))
         return known
 
     def _noted(self, part: Stmt | PrimExpr, mentions: bool) -> bool:

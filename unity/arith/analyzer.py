@@ -41,7 +41,7 @@ class Analyzer:
     def with_range(self, var: PrimVar | SizeVar, low: int | None, high: int | None) -> Analyzer:
         """Knowing ``low <= var <= high``."""
         known = self._known
-        return Analyzer(replace(known, ranges={**known.ranges, var: (low, high)}))
+        return Analyzer(known.with_ranges({**known.ranges, var: (low, high)}))
 
     def with_extent(self, var: PrimVar, begin: PrimExpr, extent: PrimExpr) -> Analyzer:
         """Knowing ``begin <= var < begin + extent``, as inside a loop, which runs: extent >= 1.
@@ -67,7 +67,7 @@ class Analyzer:
             return self
         ranges = {**known.ranges, var: ends}
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
-        return Analyzer(replace(known, ranges=ranges, limits=limits))
+        return Analyzer(known.with_ranges(ranges, limits))
 
     def where_runs(self, extent: PrimExpr) -> Analyzer:
         """Knowing that a loop runs: ``extent >= 1``, and what that says of sizes."""
@@ -111,7 +111,7 @@ class Analyzer:
         low, high = known.bounds(extent)
         if low is not None and low >= least:
             return known
-        return replace(known, ranges={**known.ranges, extent: (least, high)})
+        return known.with_ranges({**known.ranges, extent: (least, high)})
 
     def _runs_of_rest(self, left: poly.Poly) -> Known:
         """The same of a product, one of whose factors may be a sum, less what is not negative."""
@@ -228,13 +228,13 @@ class Analyzer:
         bits = known.data_bits(p)
         data = {**known.data, var: bits} if bits else known.data
         if bits > BITS:
-            return Analyzer(replace(known, ranges=ranges, data=data))
+            return Analyzer(known.with_ranges(ranges, data=data))
         atom = poly.as_atom(p)
         low, high = (None, None) if atom is None else division.limits(atom, known)
         if low is None and high is None:
-            return Analyzer(replace(known, ranges=ranges, data=data))
+            return Analyzer(known.with_ranges(ranges, data=data))
         limits = {**known.limits, var: (low, high)}
-        return Analyzer(replace(known, ranges=ranges, limits=limits, data=data))
+        return Analyzer(known.with_ranges(ranges, limits, data))
 
     def simplify(self, e: PrimExpr) -> PrimExpr:
         """The expression in normal form; the same object when it is in it already."""

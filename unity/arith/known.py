@@ -68,6 +68,16 @@ class Known:
     data: Mapping[PrimVar, int] = field(default_factory=dict[PrimVar, int])
     found: Found = field(default_factory=Found, init=False, compare=False, repr=False)
 
+    def with_ranges(
+        self,
+        ranges: dict[PrimVar | SizeVar, Interval],
+        limits: dict[PrimVar, Limits] | None = None,
+        data: Mapping[PrimVar, int] | None = None,
+    ) -> Known:
+        """With other ranges, and other limits and data where these are given."""
+        limits = self.limits if limits is None else limits
+        return Known(ranges, limits, self.least, self.data if data is None else data)
+
     def bounds(self, e: PrimExpr) -> Interval:
         """Inclusive constant bounds of an integer or bool expression."""
         match e:
@@ -172,18 +182,24 @@ class Known:
 
     def poly_bounds(self, p: Poly) -> Interval:
         """Inclusive constant bounds of a normal form."""
-        total: Interval = (0, 0)
-        for monomial, coefficient in p.items():
-            term: Interval = (1, 1)
-            for atom in monomial:
-                term = iv.multiply(term, self.bounds(atom))
-            total = iv.add(total, iv.scale(term, coefficient))
-            if total == ANYTHING:
+        low: int | None = 0
+        high: int | None = 0
+        for monomial, c in p.items():
+            if not monomial:
+                term: Interval = (1, 1)
+            else:
+                term = self.bounds(monomial[0])
+                for atom in monomial[1:]:
+                    term = iv.multiply(term, self.bounds(atom))
+            least, most = term if c >= 0 else (term[1], term[0])
+            low = None if low is None or least is None else low + least * c
+            high = None if high is None or most is None else high + most * c
+            if low is None and high is None:
                 break
-        least = self._least_of(p) if self.least else None
-        if least is None:
-            return total
-        return least if total[0] is None else max(total[0], least), total[1]
+        known = self._least_of(p) if self.least else None
+        if known is None:
+            return low, high
+        return known if low is None else max(known, low), high
 
     def _least_of(self, p: Poly) -> int | None:
         """What a sum is at least, of which that is known; or a multiple of such a sum."""

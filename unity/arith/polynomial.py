@@ -65,13 +65,18 @@ def add(p: Poly, q: Poly, factor: int = 1) -> Poly:
     if not q or not factor:
         return p
     result = dict(p)
-    for monomial, coefficient in q.items():
-        total = result.get(monomial, 0) + factor * coefficient
-        if total:
-            result[monomial] = total
-        else:
-            result.pop(monomial, None)
+    add_to(result, q, factor)
     return result
+
+
+def add_to(p: Poly, q: Poly, factor: int) -> None:
+    """Make ``p + factor * q`` of a poly that nobody has yet."""
+    for monomial, coefficient in q.items():
+        total = p.get(monomial, 0) + factor * coefficient
+        if total:
+            p[monomial] = total
+        else:
+            p.pop(monomial, None)
 
 
 def scale(p: Poly, factor: int) -> Poly:
@@ -140,17 +145,38 @@ def to_expr(p: Poly) -> PrimExpr:
     if any(not -LIMIT <= c < LIMIT for c in p.values()):
         wrapped = {m: (c + LIMIT) % (2 * LIMIT) - LIMIT for m, c in p.items()}
         p = {m: c for m, c in wrapped.items() if c}
-    if not p:
-        return imm(0)
-    terms = _ordered(p)
-    monomial, coefficient = terms[0]
+    offset = p.get(ONE, 0)
+    if len(p) == bool(offset):
+        return imm(offset)
+    varying = frozenset(p.items() - {(ONE, offset)}) if offset else frozenset(p.items())
+    found = _WRITTEN.get(varying)
+    if found is None:
+        if len(_WRITTEN) >= _MOST:
+            _WRITTEN.clear()
+        found = _WRITTEN[varying] = _written(dict(term for term in p.items() if term[0]))
+    return _plus(found, ONE, offset) if offset else found
+
+
+_MOST = 1 << 13
+_WRITTEN: dict[frozenset[tuple[Monomial, int]], PrimExpr] = {}
+"""Sums without their constants: what copies of a statement have in common is one object, of which
+everything is found once."""
+
+
+def _written(p: Poly) -> PrimExpr:
+    """A sum of terms that are no constants."""
+    (monomial, coefficient), *others = _ordered(p)
     result = _term(monomial, coefficient)
-    for monomial, coefficient in terms[1:]:
-        if coefficient < 0:
-            result = Binary("sub", result, _term(monomial, -coefficient))
-        else:
-            result = Binary("add", result, _term(monomial, coefficient))
+    for monomial, coefficient in others:
+        result = _plus(result, monomial, coefficient)
     return result
+
+
+def _plus(e: PrimExpr, monomial: Monomial, coefficient: int) -> PrimExpr:
+    """A sum and another term."""
+    if coefficient < 0:
+        return Binary("sub", e, _term(monomial, -coefficient))
+    return Binary("add", e, _term(monomial, coefficient))
 
 
 def _ordered(p: Poly) -> list[tuple[Monomial, int]]:

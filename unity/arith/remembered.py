@@ -56,9 +56,9 @@ class About:
         ranges = self._known.ranges
         if not ranges:
             return e, _NOTHING, self._least
-        held = leaves(e)
-        found = [self._of(v) for v in held.variables if v in ranges]
-        found += [self._of(v) for v in held.sizes if v in ranges]
+        held, numbers = leaves(e), self._numbers
+        found = [numbers.get(v) or self._of(v) for v in held.variables if v in ranges]
+        found += [numbers.get(v) or self._of(v) for v in held.sizes if v in ranges]
         return e, frozenset(found) if found else _NOTHING, self._least
 
     def _of(self, v: PrimVar | SizeVar) -> int:

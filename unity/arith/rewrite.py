@@ -48,7 +48,7 @@ _INVERSE: dict[CompareOp, CompareOp] = {
 
 _EXPRS, _POLYS = Remembered[PrimExpr](), Remembered[Poly]()
 _ASKED_AGAIN = ("int64", "bool")
-"""Indices and conditions; what is computed on data is hardly ever the same."""
+"""Indices in lanes and conditions; what is computed on data is hardly ever the same."""
 
 
 class Rewriter:
@@ -80,13 +80,17 @@ class Rewriter:
         """The expression in normal form; the same object if it is in it already."""
         if isinstance(e, Imm):
             return e
-        p = self._linear(e)
-        if p is not None and e.dtype == INT64:
-            return normal(e, p)
         found = self._exprs.get(id(e))
         if found is None:
+            kind = e.dtype
+            p = self._linear(e) if kind is INT64 else None
+            if p is not None:
+                return normal(e, p)
             # the key's object is kept, so that its id stays its own
-            result = self._remembered(e) if e.dtype.name in _ASKED_AGAIN else self._simplify(e)
+            if kind is INT64:
+                result = poly.to_expr(self.poly(e))
+            else:
+                result = self._remembered(e) if kind.name in _ASKED_AGAIN else self._simplify(e)
             result = e if result == e else result
             self._exprs[id(e)] = found = (e, result)
             self._exprs[id(result)] = (result, result)
@@ -116,8 +120,6 @@ class Rewriter:
         return found[1]
 
     def _simplify(self, e: PrimExpr) -> PrimExpr:
-        if e.dtype == INT64:
-            return poly.to_expr(self.poly(e))
         match e:
             case Compare():
                 return self._compare(e)
@@ -144,10 +146,8 @@ class Rewriter:
             case PrimVar():
                 low, high = self.known.ranges.get(e, (None, None))
                 return poly.of_atom(e) if low is None or low != high else poly.constant(low)
-            case Binary("add", a, b):
-                return self._joined(poly.add(self.poly(a), self.poly(b)))
-            case Binary("sub", a, b):
-                return self._joined(poly.add(self.poly(a), self.poly(b), -1))
+            case Binary("add" | "sub"):
+                return self._sum(e)
             case Binary("mul", a, b):
                 return self._joined(poly.multiply(self.poly(a), self.poly(b)))
             case Binary("floordiv" | "floormod" as op, a, b) if self._are_indices(a, b):
@@ -166,6 +166,24 @@ class Rewriter:
                 return poly.constant(int(value))
             case _:
                 return poly.of_atom(map_prim(e, self.simplify))
+
+    def _sum(self, e: Binary) -> Poly:
+        """A sum: all its terms at once, as long as there is no rest of a division to be joined."""
+        inner: PrimExpr = e
+        parts: list[tuple[int, Poly]] = []
+        while isinstance(inner, Binary) and inner.op in ("add", "sub"):
+            if parts and id(inner) in self._polys:
+                break
+            parts.append((1 if inner.op == "add" else -1, self.poly(inner.b)))
+            inner = inner.a
+        p = self.poly(inner)
+        if any(_has_rest(q) for q in (p, *(q for _, q in parts))):
+            sign, last = parts[0]
+            return self._joined(poly.add(self.poly(e.a), last, sign))
+        total = dict(p)
+        for sign, q in reversed(parts):
+            poly.add_to(total, q, sign)
+        return total
 
     def _are_indices(self, *parts: PrimExpr) -> bool:
         """Whether nothing in some parts comes from memory, so that quotients can be taken apart."""
@@ -373,6 +391,15 @@ class Rewriter:
         if e.op in ("add", "sub") and e.dtype.is_int and isinstance(b, Imm) and b.value == 0:
             return a
         return e if a is e.a and b is e.b else Binary(e.op, a, b)
+
+
+def _has_rest(p: Poly) -> bool:
+    """Whether a rest of a division is a factor of a term."""
+    for term in p:
+        for atom in term:
+            if isinstance(atom, Binary) and atom.op == "floormod":
+                return True
+    return False
 
 
 def _holds_data(e: PrimExpr, data: Mapping[PrimVar, int]) -> bool:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
@@ -20,12 +19,24 @@ Kind: TypeAlias = Literal["float", "bfloat", "float8", "float4", "int", "uint", 
 Array: TypeAlias = npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """An element type and, in lowered kernels, its vector lanes; make one with `dtype`."""
+    """An element type and, in lowered kernels, its vector lanes; make one with `dtype`.
+
+    There is one object of each, so that equality is identity: passes compare them by the million.
+    """
 
     name: str
     lanes: int = 1
+
+    def __new__(cls, name: str, lanes: int = 1) -> Self:
+        """The one object of a name and lanes."""
+        key = name, lanes
+        return cast("Self", _MADE.get(key) or _MADE.setdefault(key, object.__new__(cls)))
+
+    def __reduce__(self) -> tuple[type[DType], tuple[str, int]]:
+        """A copy is the same object, in another process the one that is there."""
+        return DType, (self.name, self.lanes)
 
     @property
     def kind(self) -> Kind:
@@ -45,12 +56,12 @@ class DType:
     @property
     def is_float(self) -> bool:
         """Whether values are real numbers."""
-        return self.kind in ("float", "bfloat", "float8", "float4")
+        return self.name in _FLOATS
 
     @property
     def is_int(self) -> bool:
         """Whether values are integers, signed or not (bool is neither)."""
-        return self.kind in ("int", "uint")
+        return self.name in _INTS
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -59,7 +70,7 @@ class DType:
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector type of `lanes` such elements."""
-        return self if lanes == self.lanes else _vector(self.name, lanes)
+        return self if lanes == self.lanes else DType(self.name, lanes)
 
     @property
     def element(self) -> DType:
@@ -71,9 +82,7 @@ class DType:
         return self.name if self.lanes == 1 else f"{self.name}x{self.lanes}"
 
 
-@cache
-def _vector(name: str, lanes: int) -> DType:
-    return DType(name, lanes)
+_MADE: dict[tuple[str, int], DType] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,8 @@ _ROWS: dict[str, _Row] = {
     "bool": _Row("bool", 8, np.dtype(np.bool_)),
     "handle": _Row("handle", 64, np.dtype(np.uint64)),
 }
+_FLOATS = frozenset(n for n, r in _ROWS.items() if r.kind.startswith(("float", "bfloat")))
+_INTS = frozenset(n for n, r in _ROWS.items() if r.kind in ("int", "uint"))
 NAMES = frozenset(_ROWS)
 """What dtypes are called in full."""
 _FROM_NUMPY: dict[np.dtype[np.generic], DType] = {

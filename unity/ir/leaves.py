@@ -117,11 +117,15 @@ def _both(a: Leaves, b: Leaves) -> Leaves:
         return b
     if b is _NOTHING:
         return a
+    variables, sizes, loads, calls, selects, divisions = b
+    plain = not (loads or calls or selects or divisions)
+    if plain and variables <= a.variables and sizes <= a.sizes:
+        return a
     return Leaves(
-        a.variables | b.variables if b.variables else a.variables,
-        a.sizes | b.sizes if b.sizes else a.sizes,
-        a.loads + b.loads,
-        a.calls + b.calls,
-        a.selects + b.selects,
-        a.divisions + b.divisions,
+        a.variables | variables if variables else a.variables,
+        a.sizes | sizes if sizes else a.sizes,
+        a.loads + loads,
+        a.calls + calls,
+        a.selects + selects,
+        a.divisions + divisions,
     )

@@ -135,6 +135,13 @@ class SizeVar(_Operators):
         """Sizes are int64."""
         return INT64
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.name, self.facts))
+
 
 @quick_init
 @dataclass(frozen=True, slots=True)
@@ -194,8 +201,12 @@ class Compare(_Operators):
 
     @property
     def dtype(self) -> DType:
-        """Bool, of as many lanes as the operands."""
-        return BOOL.with_lanes(self.a.dtype.lanes)
+        """Bool, of as many lanes as the operands; found once."""
+        try:
+            return self._dtype
+        except AttributeError:
+            object.__setattr__(self, "_dtype", found := BOOL.with_lanes(self.a.dtype.lanes))
+            return found
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
@@ -277,9 +288,13 @@ class Load(_Operators):
 
     @property
     def dtype(self) -> DType:
-        """The buffer's, with the lanes of the indices."""
-        lanes = max((i.dtype.lanes for i in self.indices), default=1)
-        return self.buffer.dtype.with_lanes(lanes)
+        """The buffer's, with the lanes of the indices; found once."""
+        try:
+            return self._dtype
+        except AttributeError:
+            lanes = max([i.dtype.lanes for i in self.indices], default=1)
+            object.__setattr__(self, "_dtype", found := self.buffer.dtype.with_lanes(lanes))
+            return found
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
@@ -318,8 +333,12 @@ class Ramp(_Operators):
 
     @property
     def dtype(self) -> DType:
-        """The base's, with lanes."""
-        return self.base.dtype.with_lanes(self.lanes)
+        """The base's, with lanes; found once."""
+        try:
+            return self._dtype
+        except AttributeError:
+            object.__setattr__(self, "_dtype", found := self.base.dtype.with_lanes(self.lanes))
+            return found
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
@@ -339,8 +358,12 @@ class Broadcast(_Operators):
 
     @property
     def dtype(self) -> DType:
-        """The value's, with lanes."""
-        return self.value.dtype.with_lanes(self.lanes)
+        """The value's, with lanes; found once."""
+        try:
+            return self._dtype
+        except AttributeError:
+            object.__setattr__(self, "_dtype", found := self.value.dtype.with_lanes(self.lanes))
+            return found
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
