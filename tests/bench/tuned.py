@@ -1,0 +1,185 @@
+"""``python -m tests.bench.tuned``: a whole model tuned for some minutes, by us and by MetaSchedule.
+
+Both have the same wall time on the same machine. Then all take turns in one process: our default
+and our tuned program, each instantiated twice (where memory comes to lie makes some percent), TVM's
+tuned program, and onnxruntime. MetaSchedule is tuned as TVM's own pipeline for cpus does it, with
+weights laid out ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and
+``xgboost-cpu``, and is left out where they are missing. Rows go to ``tuned.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+import unity
+from unity.codegen.llvm import host_target
+
+from .machine import machine
+from .peers import PEERS, RunWith, relative_error
+from .timing import Run, interleaved
+from .work import Feeds
+from .works import WORKS
+
+RESULTS = Path(__file__).with_name("tuned.json")
+_WEIGHTS = "main_transform_params"
+"""What TVM calls the function that lays weights out."""
+_NEVER = 1_000_000
+"""Trials that are never reached: MetaSchedule has no limit of time."""
+
+
+def lowered(path: Path, threads: int) -> tuple[Any, Any, Any]:
+    """TVM's module of a model ready to be tuned, its weights, and the target."""
+    tvm: Any = import_module("tvm")
+    relax: Any = import_module("tvm.relax")
+    frontend: Any = import_module("tvm.relax.frontend")
+    from_onnx: Any = import_module("tvm.relax.frontend.onnx").from_onnx
+    cpu = host_target().cpu
+    target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": threads})
+    module, params = frontend.detach_params(
+        from_onnx(onnx.load(path), {}, keep_params_in_input=True)
+    )
+    passes = [
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+        relax.get_pipeline("zero"),
+        relax.transform.AttachAttrLayoutFreeBuffers(),
+    ]
+    with target:
+        return tvm.transform.Sequential(passes)(module), params["main"], target
+
+
+def search(path: Path, threads: int, folder: Path) -> None:
+    """Tune by MetaSchedule until someone ends the process; its database is in the folder."""
+    tuner: Any = import_module("tvm.s_tir.meta_schedule").relax_integration
+    module, _, target = lowered(path, threads)
+    tuner.tune_relax(module, {}, target, str(folder), _NEVER, num_trials_per_iter=16)
+
+
+def metaschedule(path: Path, threads: int, folder: Path) -> RunWith:
+    """What MetaSchedule's database makes of a model."""
+    os.environ["TVM_NUM_THREADS"] = str(threads)
+    tvm: Any = import_module("tvm")
+    relax: Any = import_module("tvm.relax")
+    module, params, target = lowered(path, threads)
+    passes = [
+        relax.transform.MetaScheduleApplyDatabase(str(folder)),
+        relax.transform.SplitLayoutRewritePreproc(),
+        relax.transform.LiftTransformParams(),
+        relax.transform.FoldConstant(),
+    ]
+    with target:
+        built = tvm.compile(tvm.transform.Sequential(passes)(module), target=target)
+    vm = relax.VirtualMachine(built, tvm.cpu())
+    weights = vm[_WEIGHTS](params)
+
+    def run(feeds: Feeds) -> list[Any]:
+        result = vm["main"](*map(tvm.runtime.tensor, feeds.values()), *weights)
+        return [result.numpy() if hasattr(result, "numpy") else result[0].numpy()]
+
+    return run
+
+
+def searched(path: Path, threads: int, seconds: float, folder: Path) -> int:
+    """Have MetaSchedule search for some time in a process of its own; how many trials it made."""
+    command = [sys.executable, "-m", "tests.bench.tuned", "--search", str(path)]
+    command += ["--threads", str(threads), "--folder", str(folder)]
+    log = folder / "search.log"
+    with log.open("w") as out:
+        child = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    records = folder / "database_tuning_record.json"
+    return len(records.read_text().splitlines()) if records.exists() else 0
+
+
+def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> dict[str, Any]:
+    """What tuning a model for so long gives."""
+    work = WORKS[name]
+    path, records = folder / f"{name}.onnx", folder / "tuned.jsonl"
+    onnx.save(work.build(), path)
+    feeds = work.feeds(work.lengths[0])
+    begin = time.monotonic()
+    found = unity.tune(path, threads=threads, seconds=seconds, db=records)
+    made: dict[str, Any] = {
+        "work": name,
+        "threads": threads,
+        "seconds": round(time.monotonic() - begin),
+        "trials": found.trials,
+        "kernels": [
+            {"kernel": k.kernel, "calls": k.calls, "gain": round(k.before / max(k.after, 1e-12), 3)}
+            for k in found.kernels
+        ],
+    }
+    runs: dict[str, Run] = {}
+    for instance in ("", " again"):
+        for label, db in (("default", None), ("tuned", records)):
+            exe = unity.compile(path, threads=threads, db=db)
+            runs[label + instance] = partial(exe.run, feeds)
+    want = list(runs["default"]().values())
+    made["error"] = relative_error(next(iter(runs["tuned"]().values())), want[0])
+    if PEERS["onnxruntime"].installed:
+        runs["onnxruntime"] = partial(PEERS["onnxruntime"].load(path, threads, feeds), feeds)
+    if tvm:
+        made["metaschedule_trials"] = searched(path, threads, seconds, folder)
+        run = metaschedule(path, threads, folder)
+        made["metaschedule_error"] = relative_error(run(feeds)[0], want[0])
+        runs["metaschedule"] = partial(run, feeds)
+    times = interleaved(runs, 20.0)
+    least = {label: min(times[label].min, times[f"{label} again"].min) for label in ours()}
+    made["ms"] = {label: round(t.min * 1e3, 3) for label, t in times.items()}
+    made["median_ms"] = {label: round(t.median * 1e3, 3) for label, t in times.items()}
+    made["gain"] = round(least["default"] / least["tuned"], 3)
+    if tvm:
+        made["ahead_of_metaschedule"] = round(times["metaschedule"].min / least["tuned"], 3)
+    return made
+
+
+def ours() -> tuple[str, str]:
+    """The programs of ours."""
+    return "default", "tuned"
+
+
+def main() -> None:
+    """Tune, compare, and keep the row."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.tuned", description=__doc__)
+    parser.add_argument("works", nargs="*", default=["resnet18"])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=900.0)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--search", type=Path, help="a model that MetaSchedule is to tune")
+    args = parser.parse_args()
+    if args.search is not None:
+        search(args.search, args.threads, args.folder)
+        return
+    tvm = find_spec("tvm") is not None
+    for name in args.works:
+        with tempfile.TemporaryDirectory() as folder:
+            made = row(name, args.threads, args.seconds, tvm=tvm, folder=Path(folder))
+        print(json.dumps(made), flush=True)
+        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        about = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+        kept[f"{name} x{args.threads}"] = {**about, **made}
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
