@@ -75,13 +75,13 @@ def metaschedule(path: Path, threads: int, folder: Path) -> RunWith:
     tvm: Any = import_module("tvm")
     relax: Any = import_module("tvm.relax")
     module, params, target = lowered(path, threads)
-    passes = [
-        relax.transform.MetaScheduleApplyDatabase(str(folder)),
-        relax.transform.SplitLayoutRewritePreproc(),
-        relax.transform.LiftTransformParams(),
-        relax.transform.FoldConstant(),
-    ]
     with target:
+        passes = [
+            relax.transform.MetaScheduleApplyDatabase(str(folder)),
+            relax.transform.SplitLayoutRewritePreproc(),
+            relax.transform.LiftTransformParams(),
+            relax.transform.FoldConstant(),
+        ]
         built = tvm.compile(tvm.transform.Sequential(passes)(module), target=target)
     vm = relax.VirtualMachine(built, tvm.cpu())
     weights = vm[_WEIGHTS](params)

@@ -8,10 +8,12 @@ ahead takes no part in it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unity.ir.leaves import leaves
 
 from .prim_expr import Binary, Intrinsic, PrimExpr, PrimVar
-from .stmt import Block, Evaluate, For, Seq, Stmt
+from .stmt import Block, Evaluate, For, IfThen, Seq, Stmt
 
 
 def init_of_empty(loop: For) -> Stmt | None:
@@ -39,14 +41,26 @@ def _mentions(e: PrimExpr, variables: set[PrimVar]) -> bool:
     return not variables.isdisjoint(leaves(e).variables)
 
 
+def _is_of_sizes(condition: PrimExpr) -> bool:
+    """Whether a condition says something of sizes, the same in every iteration."""
+    held = leaves(condition)
+    return not held.variables and not held.loads
+
+
 def _reduces(s: Stmt, var: PrimVar) -> bool:
-    """Whether below are only loops and blocks with an init, and `var` drives only reduce axes."""
+    """Whether below are only loops and blocks with an init, and `var` drives only reduce axes.
+
+    Versions of them by sizes (``if m == 2``) count as what they are versions of.
+    """
     match s:
         case For():
             return _reduces(s.body, var)
         case Seq():
             stmts = _doing(s)
             return bool(stmts) and all(_reduces(each, var) for each in stmts)
+        case IfThen(condition, then, orelse):
+            ways = (then,) if orelse is None else (then, orelse)
+            return _is_of_sizes(condition) and all(_reduces(each, var) for each in ways)
         case Block():
             driven = {axis.kind for axis in s.axes if _mentions(axis.value, {var})}
             return s.init is not None and driven == {"R"}
@@ -66,6 +80,8 @@ def _fetches(s: Stmt) -> bool:
             return _fetches(s.body)
         case Seq(stmts):
             return all(map(_fetches, stmts))
+        case IfThen(_, then, orelse):
+            return _fetches(then) and (orelse is None or _fetches(orelse))
         case Block():
             return s.init is None and _fetches(s.body)
         case Evaluate(Intrinsic(name="prefetch")):
@@ -83,6 +99,9 @@ def _only_init(s: Stmt, gone: set[PrimVar]) -> Stmt:
             return For(s.var, s.begin, s.extent, body, s.kind, s.thread, s.attrs, s.span)
         case Seq():
             return Seq(tuple(_only_init(each, gone) for each in _doing(s)))
+        case IfThen(_, then, orelse):
+            otherwise = None if orelse is None else _only_init(orelse, gone)
+            return replace(s, then=_only_init(then, gone), orelse=otherwise)
         case Block():
             assert s.init is not None
             axes = tuple(axis for axis in s.axes if axis.kind != "R")
