@@ -125,8 +125,14 @@ def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> 
         "seconds": round(time.monotonic() - begin),
         "trials": found.trials,
         "kernels": [
-            {"kernel": k.kernel, "calls": k.calls, "gain": round(k.before / max(k.after, 1e-12), 3)}
+            {
+                "kernel": k.name,
+                "calls": k.calls,
+                "trials": k.trials,
+                "gain": round(k.before / k.after, 3),
+            }
             for k in found.kernels
+            if k.after
         ],
     }
     runs: dict[str, Run] = {}
