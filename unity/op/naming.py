@@ -119,6 +119,7 @@ _TORCH: dict[str, str | None] = {
     "strided_slice": "narrow", "gather_elements": "gather", "gather_nd": None,
     "one_hot": "nn.functional.one_hot", "scatter_elements": "scatter", "scatter_nd": "index_put",
     "item": "Tensor.item", "take": "index_select", "print": None, "assert_op": None,
+    "layout_transform": None,
 }  # fmt: skip
 """torch's names where they aren't ours; those of ``nn`` are usually in ``nn.functional``."""
 
