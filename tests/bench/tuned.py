@@ -27,6 +27,7 @@ import onnx
 
 import unity
 from unity.codegen.llvm import host_target
+from unity.errors import UnityError
 
 from .machine import machine
 from .peers import PEERS, RunWith, relative_error
@@ -103,10 +104,10 @@ def searched(path: Path, threads: int, seconds: float, folder: Path) -> int:
         try:
             child.wait(seconds)
         except subprocess.TimeoutExpired:
-            pass
-        finally:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+        else:
+            raise UnityError(f"MetaSchedule ended by itself: {log.read_text()[-2000:]}")
     records = folder / "database_tuning_record.json"
     return len(records.read_text().splitlines()) if records.exists() else 0
 
