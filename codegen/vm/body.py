@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from unity.codegen.vm.hosts import OpHost
+from unity.codegen.vm.calls import call, call_python, call_tir
 from unity.codegen.vm.loops import scan_loop, while_loop
-from unity.codegen.vm.memory_ops import MEMORY_OPS
 from unity.codegen.vm.specs import Scope, only_in_expressions
 from unity.codegen.vm.tables import Tables
 from unity.errors import Span
 from unity.ir.aliases import aliases_of
-from unity.ir.attrs import AttrValue
-from unity.ir.dims import SymDim
 from unity.ir.graph import (
     Body,
     Call,
@@ -40,16 +37,12 @@ from unity.ir.graph import (
 )
 from unity.ir.lattice import atom_type
 from unity.ir.module import ExternFunc
-from unity.ir.types import ObjectType, ShapeType, TensorType, Type
+from unity.ir.types import ObjectType, TensorType, Type
 from unity.ir.visit import free_vars
-from unity.op.effects import ASSERT, PRINT
-from unity.op.scalar import MOVES, SCALAR_TENSOR
-from unity.op.table import OPS
 from unity.runtime import program as p
 from unity.runtime.host_forms import forms_of
 from unity.runtime.hosts.registered import registered_host
 from unity.runtime.sizes import Size, slots_of
-from unity.transform.graph.symbols import kernel_sizes
 
 
 def build_function(name: str, function: Function, tables: Tables) -> p.FunctionCode:
@@ -291,11 +284,11 @@ class FunctionBuilder:
             case Function():
                 return self.closure(e, label)
             case Call():
-                return self.call(e, of, label)
+                return call(self, e, of, label)
             case CallTir():
-                return self.call_tir(e, label)
+                return call_tir(self, e, label)
             case CallPython():
-                return self.call_python(e, label)
+                return call_python(self, e, label)
             case CallLibrary(symbol):
                 return self.missing(f"library call {symbol}", of)
             case CallEngine(engine):
@@ -311,54 +304,7 @@ class FunctionBuilder:
             case _:
                 assert_never(e)
 
-    # ------------------------------------------------------------------ calls
-
-    def call(self, e: Call, of: Type, label: str) -> p.Tree:
-        """A call of an operator, a function or a closure."""
-        match e.callee:
-            case Op(name):
-                if name in MEMORY_OPS:
-                    return MEMORY_OPS[name](self, e, label)
-                if name in (PRINT, ASSERT):
-                    return self.effect(e, label)
-                if name in MOVES:
-                    return self.moved_number(name, e, of, label)
-                return self.host_op(name, e, of, label)
-            case FunctionRef(name):
-                args = tuple(self.atom(a, label) for a in e.args)
-                dst = self.fresh(self.scope.spec(of))
-                self.emit(p.CallFunction(dst, self.function(name), args), label)
-                return dst
-            case Var():
-                args = tuple(self.atom(a, label) for a in e.args)
-                dst = self.fresh(self.scope.spec(of))
-                self.emit(p.CallClosure(dst, self.reg(e.callee, label), args), label)
-                return dst
-            case _:
-                assert_never(e.callee)
-
-    def effect(self, e: Call, label: str) -> p.Tree:
-        """A print or an assert."""
-        *condition, values = (self.atom(a, label) for a in e.args)
-        told, text = values if isinstance(values, tuple) else (values,), str(e.attrs["format"])
-        match condition:
-            case [int(register)]:
-                where = "" if e.span is None else str(e.span)
-                self.emit(p.Assert(register, told, text, where), label)
-            case _:
-                self.emit(p.Print(told, text), label)
-        return ()
-
-    def moved_number(self, name: str, e: Call, of: Type, label: str) -> p.Reg:
-        """A scalar put into a tensor of rank 0, or read from one."""
-        src = self.reg(e.args[0], label)
-        if name == SCALAR_TENSOR:
-            dst = self.allocate(of, label)
-            self.emit(p.StoreScalar(dst, src), label)
-        else:
-            dst = self.register(self.scope.spec(of))
-            self.emit(p.ReadScalar(dst, src), label)
-        return dst
+    # ------------------------------------------------------------------ functions and memory
 
     def function(self, name: str) -> int:
         """The index of a function of the module; an external one gets its code at its first use."""
@@ -388,57 +334,6 @@ class FunctionBuilder:
             self.name, tuple(params), spec, tuple(self.scope.symbols), tuple(self.registers),
             tuple(self.code), tuple(self.labels),
         )  # fmt: skip
-
-    def host_op(self, name: str, e: Call, of: Type, label: str) -> p.Tree:
-        """An op without a kernel: a shape that the types tell, or its reference on the host."""
-        if isinstance(of, ShapeType) and isinstance(of.dims, tuple):
-            spec = self.scope.spec(of)
-            if not self.scope.unbound(spec):
-                dst = self.register(spec)
-                self.emit(p.MakeShape(dst, self.scope.sizes(of.dims)), label)
-                return dst
-        if name == "tensor_to_shape":
-            dst = self.register(self.scope.spec(of))
-            self.emit(p.ReadShape(dst, self.reg(e.args[0], label)), label)
-            return dst
-        row = OPS.get(name)
-        if row is None or row.reference is None or any(_symbolic(v) for v in e.attrs.values()):
-            return self.missing(f"operator {name}", of)
-        args = tuple(self.atom(a, label) for a in e.args)
-        result = self.fresh(self.scope.spec(of))
-        host = self.tables.host(f"op:{name}", OpHost(name, e.attrs))
-        self.emit(p.CallHost(result, host, args), label)
-        self.shared.update(p.leaves(result))
-        return result
-
-    def call_tir(self, e: CallTir, label: str) -> p.Tree:
-        """A kernel call that is not planned: its outputs are allocated here."""
-        inputs = [self.reg(a, label) for a in e.args]
-        aliases = e.inplace or (-1,) * len(e.out)
-        made: list[p.Reg] = []
-        outputs: list[p.Reg] = []
-        made_types: list[Type] = []
-        for out, alias in zip(e.out, aliases, strict=True):
-            if alias < 0:
-                made.append(self.allocate(out, label))
-                made_types.append(out)
-            outputs.append(inputs[alias] if alias >= 0 else made[-1])
-        func = self.tables.prim_func(e.callee.name)
-        types = [*(atom_type(a) or ObjectType() for a in e.args), *made_types]
-        sizes = self.scope.sizes(tuple(kernel_sizes(func, types, e.sym_args).values()))
-        kernel = self.tables.kernel(e.callee.name)
-        self.emit(p.CallKernel(kernel, (*inputs, *made), sizes), label)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def call_python(self, e: CallPython, label: str) -> p.Tree:
-        """A destination-passing call of a Python function."""
-        outputs = tuple(self.allocate(out, label) for out in e.out)
-        args = (*(self.atom(a, label) for a in e.args), *outputs)
-        name = getattr(e.function, "__qualname__", "python")
-        host = self.tables.host(f"python:{name}", e.function)
-        dst: p.Tree = outputs[0] if len(outputs) == 1 else outputs
-        self.emit(p.CallHost(dst, host, args, destination=True), label)
-        return dst
 
     def allocate(self, of: Type, label: str) -> p.Reg:
         """A fresh tensor of a type whose shape is known."""
@@ -518,9 +413,3 @@ def _sizes_read(instruction: p.Instruction) -> tuple[Size, ...]:
             return (value,)
         case _:
             return ()
-
-
-def _symbolic(value: AttrValue) -> bool:
-    if isinstance(value, tuple):
-        return any(_symbolic(v) for v in value)
-    return isinstance(value, SymDim)
