@@ -70,8 +70,10 @@ def tune(
     """Search schedules for the kernels of a program by measuring them on this machine.
 
     Every candidate is compiled and run in a child process of its own, compared with what the
-    default kernel gives, and timed by turns with it. What was measured is in the file before the
-    next is: Ctrl-C ends the search and keeps all; the next call goes on from there.
+    default kernel gives, and timed by turns with it, before other processes where the system allows
+    it (at real-time priority: root, or a limit of ``rtprio``). What was measured is in the file
+    before the next is: Ctrl-C ends the search and keeps all; the next call goes on from there. The
+    fastest are measured once more at the end, for longer.
 
     Args:
         model: What to tune, as `unity.compile` takes it.

@@ -108,6 +108,7 @@ def searched(path: Path, threads: int, seconds: float, folder: Path) -> int:
             child.wait()
         else:
             raise UnityError(f"MetaSchedule ended by itself: {log.read_text()[-2000:]}")
+    print(log.read_text()[-2000:], flush=True)
     records = folder / "database_tuning_record.json"
     return len(records.read_text().splitlines()) if records.exists() else 0
 
@@ -172,12 +173,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=900.0)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--alone", action="store_true", help="leave MetaSchedule out")
     parser.add_argument("--search", type=Path, help="a model that MetaSchedule is to tune")
     args = parser.parse_args()
     if args.search is not None:
         search(args.search, args.threads, args.folder)
         return
-    tvm = find_spec("tvm") is not None
+    tvm = find_spec("tvm") is not None and not args.alone
     for name in args.works:
         with tempfile.TemporaryDirectory() as folder:
             made = row(name, args.threads, args.seconds, tvm=tvm, folder=Path(folder))

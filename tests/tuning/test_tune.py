@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -27,8 +27,10 @@ from unity.tuning.scheduler import is_tired
 from unity.tuning.search import Proposal, Search, strategy
 from unity.tuning.session import Progress, Session
 from unity.tuning.spaces import Point, ProgramSpace, multi_level_tiles
-from unity.tuning.workers import Measured
+from unity.tuning.tasks import Task
+from unity.tuning.workers import Candidate, Measured, Measurer
 from unity.tuning.workers.machine_key import key_of_target
+from unity.tuning.workers.runner import SECONDS
 
 from .kernels import MATMUL, ROWS, tasks
 
@@ -175,6 +177,42 @@ def test_a_search_is_tired_when_what_it_finds_gets_no_better(
     for ratio in ratios:
         search.tell(proposal, Measured(ratio if ratio < 9 else None, 1.0))
     assert is_tired(search) is tired
+
+
+def test_luck_is_found_out_at_the_end() -> None:
+    """What seemed fast is measured again for longer; records tell what it took then."""
+    (task,) = tasks(MATMUL)
+    records = Records()
+    session = Session([task], records, PriorModel())
+    (search,) = session.searches
+    seemed = [0.9, 0.7, 0.95, 0.5, 0.8, 0.6, 0.97, 1.2]
+    true = [0.9, 0.85, 0.95, 1.1, 0.8, 1.0, 0.97, 1.2]
+    proposals = search.propose(len(seemed))
+    truth = {p.schedule.trace.to_json(): t for p, t in zip(proposals, true, strict=True)}
+    for proposal, ratio in zip(proposals, seemed, strict=True):
+        session._keep(search, proposal, Measured(ratio, 1.0))
+    asked: list[float] = []
+
+    class Sure(Measurer):
+        def __init__(self) -> None:
+            """No children."""
+
+        def measure(
+            self, task: Task, candidates: Sequence[Candidate], seconds: float = SECONDS
+        ) -> Iterator[Measured]:
+            assert seconds > SECONDS
+            for candidate in candidates:
+                assert candidate.trace is not None
+                asked.append(truth[candidate.trace.to_json()])
+                yield Measured(asked[-1], 1.0)
+
+    assert search.best_ratio == 0.5
+    session.confirm(Sure())
+    assert search.best_ratio == 0.8
+    assert search.best is proposals[4]
+    assert asked == [1.1, 1.0, 0.85, 0.8]
+    (best,) = records.bests()
+    assert (best.point, best.ratio) == (proposals[4].point.text, 0.8)
 
 
 def test_names_of_blocks_do_not_count() -> None:

@@ -15,7 +15,7 @@ from unity.ir.graph import Function
 from unity.transform.graph.resolve import Compiled, engine_of
 from unity.transform.graph.symbols import tensor_fields
 
-from .clock import Clock
+from .clock import Clock, Fastest
 from .database import Database, key_of
 from .measured_program import MeasuredProgram
 from .segments import Segment
@@ -69,7 +69,7 @@ def _timed(compiled: Compiled, function: Function, given: Mapping[str, int]) -> 
     inputs = [a for a in inputs_for(function, sizes) if isinstance(a, np.ndarray)]
     outputs = _outputs(function, sizes)
     compiled(inputs, outputs)
-    best = float("inf")
+    best = Fastest()
     end = time.perf_counter() + _SECONDS
     runs = 0
     with Clock() as clock:
@@ -78,9 +78,9 @@ def _timed(compiled: Compiled, function: Function, given: Mapping[str, int]) -> 
             compiled(inputs, outputs)
             begin = clock.mark()
             compiled(inputs, outputs)
-            best = min(best, clock.since(begin))
+            best.add(clock.since(begin))
             runs += 1
-    return best
+    return best.seconds
 
 
 def _outputs(function: Function, sizes: Mapping[Symbol, int]) -> list[Array]:

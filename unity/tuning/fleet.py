@@ -22,7 +22,7 @@ from unity.codegen.workers.described import described, target_from
 from unity.errors import UnityError
 from unity.machine.target import Target
 
-from .workers.runner import RUN_SECONDS, Measured, Reference, asked, measured_of
+from .workers.runner import RUN_SECONDS, SECONDS, Measured, Reference, asked, measured_of
 
 DEVICE = "cpu"
 """What a device is called that nobody named."""
@@ -111,10 +111,10 @@ class FleetRunner:
         """Hand the files to every worker, so that none takes them along when it dies."""
         (self._files,) = self._client.scatter([self._data], hash=False, broadcast=True)
 
-    def begin(self, path: Path) -> Callable[[], Measured]:
+    def begin(self, path: Path, seconds: float = SECONDS) -> Callable[[], Measured]:
         """Ship a candidate; any worker that is free runs it."""
         assert self._reference is not None
-        told, data = _told(self._reference), path.read_bytes()
+        told, data = _told(self._reference, seconds), path.read_bytes()
         first = self._submit(run_there, self._files, told, data)
 
         def result() -> Measured:
@@ -151,10 +151,11 @@ class FleetRunner:
             ) from error
 
 
-def _told(reference: Reference) -> Message:
+def _told(reference: Reference, seconds: float = SECONDS) -> Message:
     """What a worker has to know of a kernel besides files."""
     return {
         "name": reference.name, "inputs": list(reference.inputs), "tolerance": reference.tolerance,
+        "seconds": seconds,
     }  # fmt: skip
 
 
@@ -189,10 +190,11 @@ class _Place:
         self.known = (digest, self.child.started)
         return answer
 
-    def run(self, candidate: bytes, tolerance: float) -> Message:
+    def run(self, candidate: bytes, told: Message) -> Message:
         """Run a candidate."""
         path = self._written("candidate.unity", candidate)
-        return self.child.ask(asked(path, tolerance), RUN_SECONDS)
+        tolerance, seconds = (float(str(told[name])) for name in ("tolerance", "seconds"))
+        return self.child.ask(asked(path, tolerance, seconds), RUN_SECONDS)
 
     def _written(self, name: str, data: bytes) -> Path:
         path = Path(self.folder.name) / name
@@ -212,7 +214,7 @@ def run_there(files: Mapping[str, bytes], told: Message, candidate: bytes | None
         answer = place.introduce(files, told)
         if "error" in answer or candidate is None:
             return answer
-        return place.run(candidate, float(str(told["tolerance"])))
+        return place.run(candidate, told)
     except ChildError as error:
         return {"error": f"running: {error}"}
 

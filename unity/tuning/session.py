@@ -7,7 +7,7 @@ any moment loses at most what it was measuring, and another one goes on from the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -17,7 +17,7 @@ import numpy as np
 from .cost import FEATURES, CostModel
 from .records import Best, Records, Trial
 from .scheduler import next_search
-from .search import Proposal, Search, strategy
+from .search import Fast, Proposal, Search, strategy
 from .spaces import (
     Point,
     ProgramSpace,
@@ -32,8 +32,10 @@ from .workers.machine_key import key_of_target
 
 BATCH = 8
 """Candidates that are measured before the model is asked again."""
-_CONFIRMED, _TIMES = 4, 3
-"""Of each kernel, how many of the fastest are measured once more at the end, and how often."""
+_CONFIRMED, _AT_ONCE = 8, 4
+"""Of each kernel, how many of the fastest are measured once more at the end, so many at a time."""
+_SURE_SECONDS = 0.3
+"""How long they are timed then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,32 +198,24 @@ class Session:
         )
 
     def confirm(self, measurer: Measurer) -> None:
-        """Measure the fastest of each kernel once more: what was luck is noted as what it is.
+        """Measure the fastest of each kernel once more, for longer.
 
-        The next fastest is asked until one that was measured again is ahead of all that were not.
+        What was luck is noted as what it is. It ends when the fastest of those measured again is
+        ahead of all others, or has been compared with enough of them; what records call the fastest
+        is measured again in any case.
         """
         for search in self.searches:
             again: dict[Point, float] = {}
-            for _ in range(_CONFIRMED):
-                first = min(search.fast.values(), key=lambda f: f.ratio, default=None)
-                if first is None or first.proposal.point in again:
-                    break
-                point = first.proposal.point
-                ratio = self._confirmed(measurer, search, first.proposal)
-                again[point] = search.fast[point].ratio = ratio
+            while doubtful := _doubtful(search, again):
+                candidates = [Candidate(f.proposal.schedule.trace) for f in doubtful]
+                results = measurer.measure(search.task, candidates, _SURE_SECONDS)
+                for fast, measured in zip(doubtful, results, strict=True):
+                    again[fast.proposal.point] = fast.ratio = measured.ratio
+                    if measured.seconds is not None:
+                        self._keep_best(search, fast.proposal, measured)
             if again:
                 best = min(again, key=lambda p: again[p])
                 search.best, search.best_ratio = search.fast[best].proposal, min(1.0, again[best])
-
-    def _confirmed(self, measurer: Measurer, search: Search, proposal: Proposal) -> float:
-        """What a candidate takes of the default's time, as the median of some times."""
-        candidates = [Candidate(proposal.schedule.trace)] * _TIMES
-        found = [m for m in measurer.measure(search.task, candidates) if m.seconds is not None]
-        if not found:
-            return float("inf")
-        middle = sorted(found, key=lambda m: m.ratio)[len(found) // 2]
-        self._keep_best(search, proposal, middle)
-        return middle.ratio
 
     def progress(self, kernel: str) -> Progress:
         """How far it is."""
@@ -234,6 +228,20 @@ class Session:
             sum(s.seconds for s in known),
             kernel,
         )
+
+
+def _doubtful(search: Search, again: Mapping[Point, float]) -> list[Fast]:
+    """Which candidates of a kernel are to be measured once more.
+
+    Args:
+        search: The kernel's.
+        again: What those that were took of the default's time.
+    """
+    best = min(again.values(), default=float("inf"))
+    ahead = [f for f in search.fast.values() if f.proposal.point not in again and f.ratio < best]
+    if len(again) >= _CONFIRMED:
+        ahead = [f for f in ahead if f.kept]
+    return sorted(ahead, key=lambda f: f.ratio)[:_AT_ONCE]
 
 
 def spaces_of(

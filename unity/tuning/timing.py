@@ -15,7 +15,7 @@ from unity.ir.representative import of_symbol
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 
-from .clock import Clock
+from .clock import Clock, Fastest
 
 SECONDS = 0.25
 """How long each executable is run, about."""
@@ -107,10 +107,11 @@ def interleaved(
 ) -> list[float]:
     """The fastest run of each, all run in turns so that a noisy moment hits them alike.
 
-    On a busy machine, where minima keep falling, it goes on for longer, and what a run waits for a
-    cpu is not counted (`Clock`). Before its turn each gets a pause, in which another one's spinning
-    workers give up their cores, and if it is short a run that isn't timed; what takes microseconds
-    is run many times. What is far behind after some rounds takes no further part.
+    On a busy machine, where minima keep falling or runs wait for a cpu, it goes on for longer; runs
+    that waited do not count where others did not (`Fastest`). Before its turn each gets a pause, in
+    which another one's spinning workers give up their cores, and if it is short a run that isn't
+    timed; what takes microseconds is run many times. What is far behind after some undisturbed
+    turns takes no further part.
 
     Args:
         executables: What to run.
@@ -127,11 +128,12 @@ def interleaved(
         ):
             least = min(r.best for r in runs)
             before = [r.best for r in runs]
-            for run in runs:
-                if rounds < _FAIR_RUNS or run.best < _BEHIND * least:
-                    run.turn()
+            racing = [r for r in runs if r.undisturbed < _FAIR_RUNS or r.best < _BEHIND * least]
+            for run in racing:
+                run.turn()
             better = any(r.best < _STEADY * b for r, b in zip(runs, before, strict=True))
-            still = 0 if better else still + 1
+            known = all(r.undisturbed >= _LEAST_RUNS for r in racing)
+            still = 0 if better or not known else still + 1
             rounds += 1
             spent = (time.perf_counter() - begin) / len(runs)
     return [run.best for run in runs]
@@ -145,11 +147,21 @@ class _Turns:
         self._clock = clock
         self._args = args
         call(*args)
-        self.best = float("inf")
+        self._fastest = Fastest()
         self._batch = 1
         self.turn()
         self._batch = max(1, int(_BATCH / max(self.best, 1e-9)))
-        self.best = float("inf")
+        self._fastest = Fastest()
+
+    @property
+    def best(self) -> float:
+        """Seconds of the fastest run yet; infinite before the first."""
+        return self._fastest.seconds
+
+    @property
+    def undisturbed(self) -> int:
+        """Turns in which no thread waited for a cpu."""
+        return self._fastest.undisturbed
 
     def turn(self) -> None:
         """Some runs; the average of a batch counts as one."""
@@ -160,7 +172,7 @@ class _Turns:
         begin = self._clock.mark()
         for _ in range(self._batch):
             run(*args)
-        self.best = min(self.best, self._clock.since(begin) / self._batch)
+        self._fastest.add(self._clock.since(begin), self._batch)
 
 
 def assignments(sizes: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:

@@ -50,10 +50,17 @@ class Proposal:
 
 @dataclass(slots=True)
 class Fast:
-    """A candidate that was faster than the default, and what it took of that one's time."""
+    """A candidate that was faster than the default.
+
+    Attributes:
+        proposal: The candidate.
+        ratio: What it took of the default's time.
+        kept: Whether it was the fastest yet: records tell of it.
+    """
 
     proposal: Proposal
     ratio: float
+    kept: bool = False
 
 
 class Search:
@@ -201,7 +208,7 @@ class Search:
             self._model.add(self.task.identity, proposal.features, ratio)
             better = ratio < self.best_ratio
             if ratio < 1.0:
-                self.fast[proposal.point] = Fast(proposal, ratio)
+                self.fast[proposal.point] = Fast(proposal, ratio, better)
             if better:
                 self.best, self.best_ratio = proposal, ratio
         self.history.append(self.best_ratio)

@@ -25,7 +25,7 @@ from unity.transform.schedule.trace import Trace
 from ..agreement import tolerance_of
 from ..tasks.task import CALLER, Task
 from ..timing import inputs_for, sizes_for
-from .runner import LocalRunner, Measured, Reference, Runner
+from .runner import SECONDS, LocalRunner, Measured, Reference, Runner
 
 BUILD_SECONDS = 30.0
 """How long a candidate may be compiled."""
@@ -99,7 +99,9 @@ class Measurer:
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
-    def measure(self, task: Task, candidates: Sequence[Candidate]) -> Iterator[Measured]:
+    def measure(
+        self, task: Task, candidates: Sequence[Candidate], seconds: float = SECONDS
+    ) -> Iterator[Measured]:
         """What each candidate takes, in order, as soon as it is known.
 
         They begin to be compiled when this is called, and are run when results are asked for: what
@@ -108,6 +110,7 @@ class Measurer:
         Args:
             task: The kernel.
             candidates: How it is laid out.
+            seconds: How long each is timed, and the default kernel beside it.
 
         Raises:
             UnityError: The kernel as it is by default can't be compiled or run.
@@ -122,19 +125,21 @@ class Measurer:
             self._pool.submit(self._built, task, c.trace, path)
             for c, path in zip(candidates, paths, strict=True)
         ]
-        return self._results(self._builds, paths)
+        return self._results(self._builds, paths, seconds)
 
-    def _results(self, builds: Sequence[Future[str]], paths: Sequence[Path]) -> Iterator[Measured]:
+    def _results(
+        self, builds: Sequence[Future[str]], paths: Sequence[Path], seconds: float
+    ) -> Iterator[Measured]:
         if not self._beside:
             wait(builds)  # nothing is compiled while something is timed
-        begun = (self._begun(b, path) for b, path in zip(builds, paths, strict=True))
+        begun = (self._begun(b, path, seconds) for b, path in zip(builds, paths, strict=True))
         for result, path in zip(list(begun) if self._runner.at_once else begun, paths, strict=True):
             yield result()
             path.unlink(missing_ok=True)
 
-    def _begun(self, build: Future[str], path: Path) -> Callable[[], Measured]:
+    def _begun(self, build: Future[str], path: Path, seconds: float) -> Callable[[], Measured]:
         why = build.result()
-        return (lambda: Measured(None, why=why)) if why else self._runner.begin(path)
+        return (lambda: Measured(None, why=why)) if why else self._runner.begin(path, seconds)
 
     def _take(self, task: Task) -> None:
         """Make the kernel by default the one to compare with."""

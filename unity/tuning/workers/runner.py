@@ -72,8 +72,13 @@ class Runner(Protocol):
         """
         ...
 
-    def begin(self, path: Path) -> Callable[[], Measured]:
-        """Begin to run a candidate; what is given waits for its result."""
+    def begin(self, path: Path, seconds: float = SECONDS) -> Callable[[], Measured]:
+        """Begin to run a candidate; what is given waits for its result.
+
+        Args:
+            path: Its executable.
+            seconds: How long it is timed, and the default kernel beside it.
+        """
         ...
 
     def close(self) -> None:
@@ -116,17 +121,17 @@ class LocalRunner:
             raise UnityError(f"{reference.name}: the default kernel did not run: {why}")
         self._told = self._child.started
 
-    def begin(self, path: Path) -> Callable[[], Measured]:
+    def begin(self, path: Path, seconds: float = SECONDS) -> Callable[[], Measured]:
         """A candidate, run when its result is asked for."""
-        return lambda: self._run(path)
+        return lambda: self._run(path, seconds)
 
-    def _run(self, path: Path) -> Measured:
+    def _run(self, path: Path, seconds: float) -> Measured:
         assert self._reference is not None
         if self._told != self._child.started:
             self.take(self._reference)  # to a child that was started anew
         try:
             return measured_of(
-                self._child.ask(asked(path, self._reference.tolerance), self._seconds)
+                self._child.ask(asked(path, self._reference.tolerance, seconds), self._seconds)
             )
         except ChildError as error:
             self._told = -1
@@ -137,9 +142,9 @@ class LocalRunner:
         self._child.close()
 
 
-def asked(path: Path, tolerance: float) -> Message:
+def asked(path: Path, tolerance: float, seconds: float) -> Message:
     """What a child is asked about a candidate."""
-    return {"do": "candidate", "path": str(path), "tolerance": tolerance, "seconds": SECONDS}
+    return {"do": "candidate", "path": str(path), "tolerance": tolerance, "seconds": seconds}
 
 
 def measured_of(answer: Message) -> Measured:
