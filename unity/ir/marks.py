@@ -8,8 +8,10 @@ NONTEMPORAL = "nontemporal"
 """Attribute of a kernel: the positions of the buffers that it writes past the caches."""
 TAIL = "tail"
 """Attribute of a loop over tiles: what is left of an extent is one tile of a `FITTING` size, or a
-tile as any other, which stores what there is: that is `ASKED` where it is stored."""
+`COMPACT` one, the steps of whose sums are written out in pairs only; or a tile as any other, which
+stores what there is: that is `ASKED` where it is stored."""
 FITTING = "fitting"
+COMPACT = "compact"
 ASKED = "asked"
 ACCUMULATORS = "accumulators"
 """Attribute of a loop over steps of a sum: how many sums a tile is to have in flight at least."""

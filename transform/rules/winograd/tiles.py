@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.marks import FITTING, TAIL
+from unity.ir.marks import COMPACT, TAIL
 from unity.ir.prim_expr import Binary, PrimVar, imm
 from unity.ir.stmt import For
 from unity.machine.target import Target
@@ -173,7 +173,7 @@ def _products(sch: Schedule, group: TileGroup, how: TilePlan, result: str) -> No
     outer = [*at.values()]
     sch.reorder(*outer, panel, tile, begin, step, several, row, column, lane)
     if None in [number(a.extent) for a in group.tiles[-2:]]:
-        sch.annotate(tile, TAIL, FITTING)
+        sch.annotate(tile, TAIL, COMPACT)  # else two thirds of the kernel's code
     sch.reverse_compute_at(result, tile)
     sch.store_at(product.name, 0, tile)
     if how.prefetch:

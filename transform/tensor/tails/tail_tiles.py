@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.marks import FITTING, TAIL
+from unity.ir.marks import COMPACT, FITTING, TAIL
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, Let, Stmt, Store
 from unity.ir.visit import (
     map_prim,
     map_stmt,
     rewrite_prim,
+    rewrite_stmt,
     stmt_loads,
     substitute_prim,
     substitute_stmt,
@@ -64,7 +65,7 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
     A condition on each row of a tile would be asked at every step. Instead, all of them are done
     together where their number is known, else four where there are so many, then two, then one; or
     as many as there are, in one of a tile for each number of them, where the loop asks for that
-    (`unity.ir.marks.TAIL`).
+    (`unity.ir.marks.TAIL`), all of them with loops over steps of their sums if it is to be compact.
 
     Args:
         loop: The loop.
@@ -83,9 +84,10 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
         sizes = [1]
     elif tail.exact:
         sizes = [tail.exact]
-    elif loop.attrs.get(TAIL) == FITTING:
+    elif loop.attrs.get(TAIL) in (FITTING, COMPACT):
         names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop.body)
-        return _fitting(loop, tail, registers, names, bound)
+        body = loop.body if loop.attrs[TAIL] == FITTING else _with_steps(loop.body, registers)
+        return _fitting(body, tail, registers, names, bound)
     smaller = SmallerTiles(loop.body, tail, registers, known)
     return sequence(smaller.of(imm(0), tail.count, sizes))
 
@@ -141,17 +143,47 @@ class SmallerTiles:
 
 
 def _fitting(
-    loop: For, tail: Tail, registers: frozenset[Buffer], names: set[str], bound: set[PrimVar]
+    body: Stmt, tail: Tail, registers: frozenset[Buffer], names: set[str], bound: set[PrimVar]
 ) -> Stmt:
     """One tile of as many rows as there are."""
     result: Stmt | None = None
     for size in reversed(range(1, tail.size)):
         begin = PrimVar("done")
-        part = Let(begin, imm(0), Part(tail, size, begin, registers).stmt(loop.body))
+        part = Let(begin, imm(0), Part(tail, size, begin, registers).stmt(body))
         here = renewed(part, names, bound)
         result = IfThen(Compare("eq", tail.count, imm(size)), here, result)
     assert result is not None
     return result
+
+
+def _with_steps(body: Stmt, registers: frozenset[Buffer]) -> Stmt:
+    """A tile whose loops are written out only where they tell which register is meant.
+
+    Others over what is done to registers go through pairs of steps, which hide a loop's own work.
+    """
+    needed: set[PrimVar] = set()
+    steps: set[PrimVar] = set()
+    for block in all_blocks(body):
+        values = _values(block)
+        for access in accesses_in(block):
+            if access.buffer in registers:
+                needed |= {v for i in access.indices for v in variables(substitute_prim(i, values))}
+                steps |= {v for value in values.values() for v in variables(value)}
+
+    def on_stmt(s: Stmt) -> Stmt | None:
+        count = number(s.extent) if isinstance(s, For) else None
+        if not isinstance(s, For) or s.kind != "unrolled" or s.attrs:
+            return None
+        if s.var not in steps - needed:
+            return None
+        if count is None or count % 2:
+            return replace(s, kind="serial")
+        pair, step = PrimVar(s.var.name), PrimVar(s.var.name)
+        place = Binary("add", s.begin, Binary("add", Binary("mul", pair, imm(2)), step))
+        inside = substitute_stmt(s.body, {s.var: place})
+        return For(pair, imm(0), imm(count // 2), For(step, imm(0), imm(2), inside, "unrolled"))
+
+    return rewrite_stmt(body, on_stmt)
 
 
 def _tail_of(loop: For, above: Path, known: Analyzer) -> Tail | None:

@@ -16,8 +16,9 @@ from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
+from unity.ir.marks import COMPACT, TAIL
 from unity.ir.prim_expr import Compare, imm
-from unity.ir.stmt import Allocate, IfThen, PrimFunc, Seq
+from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Seq
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.op.table import OPS
@@ -132,10 +133,12 @@ def test_images_of_unknown_size_are_cut_in_runs_of_tiles(
 
 
 def test_runs_of_one_register_tile_end_with_a_smaller_one() -> None:
-    """No row of a tile is asked at each step whether it is there."""
+    """No row of a tile is asked at each step whether it is there; no smaller tile is long."""
     func = kernel((1, 1, H, W, 4), (4, 4, 1, 1, 4, 4), tile=2, padding=1)
     (rule,) = default_rules(func, TARGET)
     done = default_schedule(func, TARGET, {rule.blocks[0]: {"rows": 3, "tiles": 3}})
+    tiles = [s for s in walk_stmt(done.func.body) if isinstance(s, For) and TAIL in s.attrs]
+    assert [s.attrs[TAIL] for s in tiles] == [COMPACT]
     low = lowered(done.func, TARGET)
     asked = [s.condition for s in walk_stmt(low.body) if isinstance(s, IfThen)]
     counts = [c.b for c in asked if isinstance(c, Compare) and c.op == "eq"]
