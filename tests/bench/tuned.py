@@ -28,6 +28,7 @@ import onnx
 import unity
 from unity.codegen.llvm import host_target
 from unity.errors import UnityError
+from unity.tuning.clock import before_others
 
 from .machine import machine
 from .peers import PEERS, RunWith, relative_error
@@ -151,6 +152,7 @@ def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> 
         run = metaschedule(path, threads, folder)
         made["metaschedule_error"] = relative_error(run(feeds)[0], want[0])
         runs["metaschedule"] = partial(run, feeds)
+    before_others()
     times = interleaved(runs, 20.0)
     least = {label: min(times[label].min, times[f"{label} again"].min) for label in ours()}
     made["ms"] = {label: round(t.min * 1e3, 3) for label, t in times.items()}
@@ -172,7 +174,7 @@ def main() -> None:
     parser.add_argument("works", nargs="*", default=["resnet18"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=900.0)
-    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--folder", type=Path, help="where models and records are kept")
     parser.add_argument("--alone", action="store_true", help="leave MetaSchedule out")
     parser.add_argument("--search", type=Path, help="a model that MetaSchedule is to tune")
     args = parser.parse_args()
@@ -181,8 +183,9 @@ def main() -> None:
         return
     tvm = find_spec("tvm") is not None and not args.alone
     for name in args.works:
-        with tempfile.TemporaryDirectory() as folder:
-            made = row(name, args.threads, args.seconds, tvm=tvm, folder=Path(folder))
+        with tempfile.TemporaryDirectory() as made_here:
+            folder = args.folder or Path(made_here)
+            made = row(name, args.threads, args.seconds, tvm=tvm, folder=folder)
         print(json.dumps(made), flush=True)
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         about = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}

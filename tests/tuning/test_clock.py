@@ -98,3 +98,21 @@ def test_who_was_only_disturbed_stays_in_the_race(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(timing, "Clock", Scripted)
     monkeypatch.setattr(timing, "_PAUSE", 0.0)
     assert timing.interleaved([program("unlucky"), program("lucky")], (), 0.01) == [0.02, 0.02]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "taken", "count"),
+    [
+        ([1.0, 1.01], 1.0, 2),
+        ([2.0, 0.9, 0.905, 0.5], 0.9, 3),
+        ([2.0, 1.0, 0.5, 3.0, 0.7, 9.0], 1.0, 5),
+    ],
+    ids=["at once", "the first was wrong", "none agree"],
+)
+def test_races_are_repeated_until_two_agree(
+    ratios: list[float], taken: float, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(ratios)
+    monkeypatch.setattr(timing, "interleaved", lambda *_: [1.0, left.pop(0)])
+    assert timing.agreeing([print, print], (), 0.1, 5) == [1.0, taken]
+    assert len(ratios) - len(left) == count

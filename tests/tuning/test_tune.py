@@ -30,7 +30,7 @@ from unity.tuning.spaces import Point, ProgramSpace, multi_level_tiles
 from unity.tuning.tasks import Task
 from unity.tuning.workers import Candidate, Measured, Measurer
 from unity.tuning.workers.machine_key import key_of_target
-from unity.tuning.workers.runner import SECONDS
+from unity.tuning.workers.runner import SURE, USUAL, Timing
 
 from .kernels import MATMUL, ROWS, tasks
 
@@ -198,9 +198,9 @@ def test_luck_is_found_out_at_the_end() -> None:
             """No children."""
 
         def measure(
-            self, task: Task, candidates: Sequence[Candidate], seconds: float = SECONDS
+            self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
         ) -> Iterator[Measured]:
-            assert seconds > SECONDS
+            assert timing is SURE
             for candidate in candidates:
                 assert candidate.trace is not None
                 asked.append(truth[candidate.trace.to_json()])

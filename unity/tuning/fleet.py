@@ -22,7 +22,7 @@ from unity.codegen.workers.described import described, target_from
 from unity.errors import UnityError
 from unity.machine.target import Target
 
-from .workers.runner import RUN_SECONDS, SECONDS, Measured, Reference, asked, measured_of
+from .workers.runner import RUN_SECONDS, USUAL, Measured, Reference, Timing, asked, measured_of
 
 DEVICE = "cpu"
 """What a device is called that nobody named."""
@@ -111,10 +111,10 @@ class FleetRunner:
         """Hand the files to every worker, so that none takes them along when it dies."""
         (self._files,) = self._client.scatter([self._data], hash=False, broadcast=True)
 
-    def begin(self, path: Path, seconds: float = SECONDS) -> Callable[[], Measured]:
+    def begin(self, path: Path, timing: Timing = USUAL) -> Callable[[], Measured]:
         """Ship a candidate; any worker that is free runs it."""
         assert self._reference is not None
-        told, data = _told(self._reference, seconds), path.read_bytes()
+        told, data = _told(self._reference, timing), path.read_bytes()
         first = self._submit(run_there, self._files, told, data)
 
         def result() -> Measured:
@@ -151,11 +151,11 @@ class FleetRunner:
             ) from error
 
 
-def _told(reference: Reference, seconds: float = SECONDS) -> Message:
+def _told(reference: Reference, timing: Timing = USUAL) -> Message:
     """What a worker has to know of a kernel besides files."""
     return {
         "name": reference.name, "inputs": list(reference.inputs), "tolerance": reference.tolerance,
-        "seconds": seconds,
+        "seconds": timing.seconds, "races": timing.races,
     }  # fmt: skip
 
 
@@ -194,7 +194,8 @@ class _Place:
         """Run a candidate."""
         path = self._written("candidate.unity", candidate)
         tolerance, seconds = (float(str(told[name])) for name in ("tolerance", "seconds"))
-        return self.child.ask(asked(path, tolerance, seconds), RUN_SECONDS)
+        timing = Timing(seconds, int(str(told["races"])))
+        return self.child.ask(asked(path, tolerance, timing), RUN_SECONDS)
 
     def _written(self, name: str, data: bytes) -> Path:
         path = Path(self.folder.name) / name

@@ -29,13 +29,12 @@ from .spaces import (
 from .tasks import Task
 from .workers import Candidate, Measured, Measurer
 from .workers.machine_key import key_of_target
+from .workers.runner import SURE
 
 BATCH = 8
 """Candidates that are measured before the model is asked again."""
 _CONFIRMED, _AT_ONCE = 8, 4
 """Of each kernel, how many of the fastest are measured once more at the end, so many at a time."""
-_SURE_SECONDS = 0.3
-"""How long they are timed then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,7 @@ class Session:
             again: dict[Point, float] = {}
             while doubtful := _doubtful(search, again):
                 candidates = [Candidate(f.proposal.schedule.trace) for f in doubtful]
-                results = measurer.measure(search.task, candidates, _SURE_SECONDS)
+                results = measurer.measure(search.task, candidates, SURE)
                 for fast, measured in zip(doubtful, results, strict=True):
                     again[fast.proposal.point] = fast.ratio = measured.ratio
                     if measured.seconds is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,6 +25,8 @@ _MOST_RUNS = 400
 _FAIR_RUNS = 3
 _BEHIND = 1.6
 """How many times the fastest a program may take to stay in the race after the first rounds."""
+_AGREE = 0.02
+"""How far the ratios of two races may be apart to be the same."""
 _STEADY, _STILL, _PATIENCE = 0.99, 8, 4
 """Minima are steady that don't fall below this share in so many rounds; how much longer to wait."""
 _BATCH, _SHORT, _PAUSE = 1e-3, 1e-2, 4e-3
@@ -137,6 +140,33 @@ def interleaved(
             rounds += 1
             spent = (time.perf_counter() - begin) / len(runs)
     return [run.best for run in runs]
+
+
+def agreeing(
+    executables: Sequence[Callable[..., object]],
+    args: Sequence[object],
+    seconds: float,
+    races: int,
+) -> list[float]:
+    """The fastest run of each, in one of some races that agree on the last one's ratio to the first.
+
+    A whole race may be run while some cpu is slow, or not there, for reasons that nobody tells.
+    So it is repeated until two say the same; where none do, the one in the middle counts.
+
+    Args:
+        executables: What to run, two or more.
+        args: What with.
+        seconds: How long each is to be run in a race, about.
+        races: How many there are at most.
+    """
+    found: list[list[float]] = []
+    while len(found) < races:
+        found.append(interleaved(executables, args, seconds))
+        found.sort(key=lambda times: times[-1] / times[0])
+        for fewer, more in pairwise(found):
+            if more[-1] / more[0] <= (1 + _AGREE) * fewer[-1] / fewer[0]:
+                return fewer
+    return found[len(found) // 2]
 
 
 class _Turns:

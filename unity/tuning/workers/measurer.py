@@ -25,7 +25,7 @@ from unity.transform.schedule.trace import Trace
 from ..agreement import tolerance_of
 from ..tasks.task import CALLER, Task
 from ..timing import inputs_for, sizes_for
-from .runner import SECONDS, LocalRunner, Measured, Reference, Runner
+from .runner import USUAL, LocalRunner, Measured, Reference, Runner, Timing
 
 BUILD_SECONDS = 30.0
 """How long a candidate may be compiled."""
@@ -100,7 +100,7 @@ class Measurer:
         self._folder.cleanup()
 
     def measure(
-        self, task: Task, candidates: Sequence[Candidate], seconds: float = SECONDS
+        self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
     ) -> Iterator[Measured]:
         """What each candidate takes, in order, as soon as it is known.
 
@@ -110,7 +110,7 @@ class Measurer:
         Args:
             task: The kernel.
             candidates: How it is laid out.
-            seconds: How long each is timed, and the default kernel beside it.
+            timing: How each is timed, and the default kernel beside it.
 
         Raises:
             UnityError: The kernel as it is by default can't be compiled or run.
@@ -125,21 +125,21 @@ class Measurer:
             self._pool.submit(self._built, task, c.trace, path)
             for c, path in zip(candidates, paths, strict=True)
         ]
-        return self._results(self._builds, paths, seconds)
+        return self._results(self._builds, paths, timing)
 
     def _results(
-        self, builds: Sequence[Future[str]], paths: Sequence[Path], seconds: float
+        self, builds: Sequence[Future[str]], paths: Sequence[Path], timing: Timing
     ) -> Iterator[Measured]:
         if not self._beside:
             wait(builds)  # nothing is compiled while something is timed
-        begun = (self._begun(b, path, seconds) for b, path in zip(builds, paths, strict=True))
+        begun = (self._begun(b, path, timing) for b, path in zip(builds, paths, strict=True))
         for result, path in zip(list(begun) if self._runner.at_once else begun, paths, strict=True):
             yield result()
             path.unlink(missing_ok=True)
 
-    def _begun(self, build: Future[str], path: Path, seconds: float) -> Callable[[], Measured]:
+    def _begun(self, build: Future[str], path: Path, timing: Timing) -> Callable[[], Measured]:
         why = build.result()
-        return (lambda: Measured(None, why=why)) if why else self._runner.begin(path, seconds)
+        return (lambda: Measured(None, why=why)) if why else self._runner.begin(path, timing)
 
     def _take(self, task: Task) -> None:
         """Make the kernel by default the one to compare with."""

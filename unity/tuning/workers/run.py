@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import cast
 
 import numpy as np
@@ -16,7 +14,8 @@ from unity.ir.dtype import Array, dtype
 from unity.runtime.artifact.read import load
 
 from ..agreement import copied, disagreement
-from ..timing import interleaved
+from ..clock import before_others
+from ..timing import agreeing
 
 _FAR, _LONG = 4.0, 2e-3
 """A candidate that takes so many times the default's time, and so many seconds, runs once."""
@@ -38,18 +37,21 @@ class Runner:
         return {}
 
     def candidate(self, request: Message) -> Message:
-        """Run a candidate, compare its results, and time both by turns for some ``seconds``."""
+        """Run a candidate, compare its results, and time both by turns for some ``seconds``.
+
+        Of several ``races``, those that agree count.
+        """
         assert self._call is not None, "no reference"
         call = load(str(request["path"]))
         tolerance = float(str(request["tolerance"]))
         wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
         if wrong is not None:
             return {"wrong": wrong}
-        seconds = float(str(request["seconds"]))
+        seconds, races = float(str(request["seconds"])), int(str(request["races"]))
         once = [_once(c, self._inputs) for c in (self._call, call)]
         if once[1] > _FAR * once[0] and once[1] > _LONG:
             return {"seconds": once[1], "reference": once[0]}  # more of it would tell no more
-        usual, found = interleaved([self._call, call], self._inputs, seconds)
+        usual, found = agreeing([self._call, call], self._inputs, seconds, races)
         wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
         if wrong is not None:
             return {"wrong": f"when it was called again, {wrong}"}
@@ -71,14 +73,7 @@ def _loaded(given: Message) -> object:
     return made.reshape(shape)
 
 
-def _before_others() -> None:
-    """Run before other processes, where the system lets us: what they do changes no time then."""
-    with suppress(AttributeError, OSError):
-        least = os.sched_get_priority_min(os.SCHED_RR)
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(least))
-
-
 if __name__ == "__main__":
-    _before_others()
+    before_others()
     runner = Runner()
     serve({"reference": runner.reference, "candidate": runner.candidate})

@@ -15,8 +15,23 @@ from unity.errors import UnityError
 
 RUN_SECONDS = 10.0
 """How long a candidate may run besides what it is timed for."""
-SECONDS = 0.08
-"""How long a candidate is timed, and the default kernel beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How a candidate is timed, and the default kernel beside it.
+
+    Attributes:
+        seconds: How long each of them in a race, about.
+        races: How many there are at most: it ends when two agree.
+    """
+
+    seconds: float
+    races: int
+
+
+USUAL, SURE = Timing(0.08, 1), Timing(0.16, 5)
+"""In a search; and where what it found is measured once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +87,12 @@ class Runner(Protocol):
         """
         ...
 
-    def begin(self, path: Path, seconds: float = SECONDS) -> Callable[[], Measured]:
+    def begin(self, path: Path, timing: Timing = USUAL) -> Callable[[], Measured]:
         """Begin to run a candidate; what is given waits for its result.
 
         Args:
             path: Its executable.
-            seconds: How long it is timed, and the default kernel beside it.
+            timing: How it is timed, and the default kernel beside it.
         """
         ...
 
@@ -121,17 +136,17 @@ class LocalRunner:
             raise UnityError(f"{reference.name}: the default kernel did not run: {why}")
         self._told = self._child.started
 
-    def begin(self, path: Path, seconds: float = SECONDS) -> Callable[[], Measured]:
+    def begin(self, path: Path, timing: Timing = USUAL) -> Callable[[], Measured]:
         """A candidate, run when its result is asked for."""
-        return lambda: self._run(path, seconds)
+        return lambda: self._run(path, timing)
 
-    def _run(self, path: Path, seconds: float) -> Measured:
+    def _run(self, path: Path, timing: Timing) -> Measured:
         assert self._reference is not None
         if self._told != self._child.started:
             self.take(self._reference)  # to a child that was started anew
         try:
             return measured_of(
-                self._child.ask(asked(path, self._reference.tolerance, seconds), self._seconds)
+                self._child.ask(asked(path, self._reference.tolerance, timing), self._seconds)
             )
         except ChildError as error:
             self._told = -1
@@ -142,9 +157,12 @@ class LocalRunner:
         self._child.close()
 
 
-def asked(path: Path, tolerance: float, seconds: float) -> Message:
+def asked(path: Path, tolerance: float, timing: Timing) -> Message:
     """What a child is asked about a candidate."""
-    return {"do": "candidate", "path": str(path), "tolerance": tolerance, "seconds": seconds}
+    return {
+        "do": "candidate", "path": str(path), "tolerance": tolerance, "seconds": timing.seconds,
+        "races": timing.races,
+    }  # fmt: skip
 
 
 def measured_of(answer: Message) -> Measured:
