@@ -148,10 +148,11 @@ def agreeing(
     seconds: float,
     races: int,
 ) -> list[float]:
-    """The fastest run of each, in one of some races that agree on the last one's ratio to the first.
+    """The fastest run of each, in one of some races that agree on how they compare.
 
-    A whole race may be run while some cpu is slow, or not there, for reasons that nobody tells.
-    So it is repeated until two say the same; where none do, the one in the middle counts.
+    A whole race may be run while some cpu is slow, or not there, for reasons that nobody tells. So
+    it is repeated until two give the same ratio of the last to the first; where none do, the one in
+    the middle counts.
 
     Args:
         executables: What to run, two or more.
