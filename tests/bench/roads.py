@@ -103,6 +103,8 @@ def row(name: str, length: int, threads: int, seconds: float, folder: Path) -> R
         "work": name,
         "length": length,
         "threads": threads,
+        "machine": machine(),
+        "date": time.strftime("%Y-%m-%d"),
         "min_ms": {road: round(t * 1e3, 4) for road, t in times.items()},
         "slower_ms": {road: round(max(pair) * 1e3, 4) for road, pair in both.items()},
         "best_road": best,
@@ -161,11 +163,8 @@ def kept(rows: list[Row]) -> None:
     known = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
     merged = {key(r): r for r in (*known, *rows)}
     order = list(WORKS)
-    whole = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(),
-        "rows": sorted(merged.values(), key=lambda r: (order.index(r["work"]), *key(r)[1:])),
-    }
+    rows = sorted(merged.values(), key=lambda r: (order.index(r["work"]), *key(r)[1:]))
+    whole = {"rows": rows}
     RESULTS.write_text(json.dumps(whole, indent=1) + "\n")
 
 
