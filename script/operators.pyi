@@ -937,8 +937,13 @@ def negative(x: Operand) -> Tensor:
     refused. The result has its shape and its dtype.
     """
 
-def nonzero(x: Operand) -> Tensor:
-    """The indices of the elements that are not 0: (rank, count), in row-major order; the count is a fresh symbol (ONNX NonZero)."""
+def nonzero(x: Operand, at_least_1d: bool = False) -> Tensor:
+    """The indices of the elements that are not 0: (rank, count), in row-major order; the count is a fresh symbol. Of a tensor without axes (0, count), as ONNX NonZero has it; with `at_least_1d` (1, count), as TVM has it.
+
+    Args:
+        at_least_1d: whether a tensor without axes counts as one of one element (True or
+            False; False).
+    """
 
 def nonzero_static(
     x: Operand,

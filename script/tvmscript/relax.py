@@ -119,6 +119,7 @@ RELAX: tuple[Foreign, ...] = (
     ),
     foreign("R.flip(data, axis)", _DATA),
     foreign("R.one_hot(indices, on_value, off_value, depth, axis=-1)"),
+    foreign("R.nonzero(x)", at_least_1d=True),
     foreign("R.median(x, axis=None, keepdims=False)"),
     foreign("R.index_tensor(data, indices)", _DATA),
     foreign("R.index_put(data, indices, values, accumulate=False)", _DATA),

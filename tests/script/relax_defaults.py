@@ -192,6 +192,7 @@ CALLS: Mapping[str, str] = {
 }
 """What each operator requires; others take `x`, or `x` and `y`."""
 MORE: Mapping[str, tuple[str, str]] = {
+    "nonzero, a scalar": ("nonzero", "longest"),
     "nn.avg_pool1d, padded": ("nn.avg_pool1d", "image1, pool_size=3, padding=1"),
     "nn.avg_pool2d, padded": ("nn.avg_pool2d", "image2, pool_size=3, padding=1"),
     "nn.avg_pool3d, padded": ("nn.avg_pool3d", "image3, pool_size=3, padding=1"),

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import unity
 from unity import script
 from unity.errors import UnityError
 from unity.interpreter import interpret
@@ -130,3 +131,16 @@ def test_calls_by_name_that_are_refused(call: str, message: str) -> None:
     with pytest.raises(UnityError, match=message) as caught:
         run('x: R.Tensor((2,), "float32")', call)
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("kind", ['R.Tensor((), "bool")', 'R.Tensor(dtype="bool")'])
+def test_places_of_a_scalar_are_of_one_axis(kind: str) -> None:
+    """As TVM has it, also where the rank is known only when the program runs."""
+    text = f"@R.function\ndef main(x: {kind}):\n    gv = R.nonzero(x)\n    return gv\n"
+    module = tvmscript.parse(text)
+    exe = unity.compile(module)
+    for value, count in ((True, 1), (False, 0)):
+        given = np.asarray(value)
+        expected = np.zeros((1, count), np.int64)
+        np.testing.assert_array_equal(np.asarray(interpret(module, "main", [given])), expected)
+        np.testing.assert_array_equal(exe(given), expected)

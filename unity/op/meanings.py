@@ -29,6 +29,7 @@ MEANINGS: Mapping[str, str] = {
     "nn.lrn.alpha": "the factor of the mean of squares",
     "nn.thresholdedrelu.alpha": "what is not above it becomes 0",
     "apply_softmax": "whether scores are taken through softmax first",
+    "at_least_1d": "whether a tensor without axes counts as one of one element",
     "axes": "which axes, negative ones from the end",
     "permute_dims.axes": "the axis that each axis of the result is; None turns them all around",
     "axis": "which axis or axes, negative ones from the end",

@@ -36,7 +36,7 @@ from unity.op.sampling import Sampler, sample
 
 _WHERE = (Param("condition"), Param("x1"), Param("x2"))
 _ARG = (Param("x"), attr("axis", INT, None), attr("keepdims", FLAG, False))
-_X = (Param("x"),)
+_NONZERO = (Param("x"), attr("at_least_1d", FLAG, False))
 _STATIC = (Param("x"), Param("size", "shape"), attr("fill_value", INT, -1))
 
 
@@ -149,15 +149,20 @@ def _infer_nonzero(call: OpCall) -> Type:
     x = tensor(call, 0)
     if x.ndim is None:
         return TensorType(2, INT64)
-    return TensorType((x.ndim, call.fresh("nonzero")), INT64)
+    rank = max(x.ndim, 1) if flag_attr(call.attrs, "at_least_1d") else x.ndim
+    return TensorType((rank, call.fresh("nonzero")), INT64)
 
 
 def _refer_nonzero(args: Sequence[RefArg], attrs: Attrs) -> Array:
     (x,) = args
+    return _places(x, at_least_1d=flag_attr(attrs, "at_least_1d"))
+
+
+def _places(x: RefArg, *, at_least_1d: bool = False) -> Array:
     assert isinstance(x, np.ndarray)
-    if x.ndim == 0:
+    if x.ndim == 0 and not at_least_1d:
         return np.zeros((0, int(bool(x))), np.int64)
-    return np.stack(np.nonzero(x)).astype(np.int64)
+    return np.stack(np.nonzero(np.atleast_1d(x))).astype(np.int64)
 
 
 def _infer_static(call: OpCall) -> Type:
@@ -207,7 +212,7 @@ def _compute_static(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
 
 
 def _refer_static(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    places, size = _refer_nonzero(args[:1], attrs), args[1]
+    places, size = _places(args[0]), args[1]
     assert isinstance(size, tuple)
     (room,) = (n for n in size if isinstance(n, int))
     out = np.full((places.shape[0], room), int_attr(attrs, "fill_value"), np.int64)
@@ -245,9 +250,14 @@ def _where_samples(seed: int) -> Sequence[Sample]:
 def _nonzero_samples(seed: int) -> Sequence[Sample]:
     s = Sampler.seeded(seed)
     return [
-        sample(_X, (s.array((3, 4), "int32", -1, 1),)),
-        sample(_X, (s.array((5,), "bool"),)),
-        sample(_X, (s.array((2, 0)),)),
+        sample(_NONZERO, (s.array((3, 4), "int32", -1, 1),)),
+        sample(_NONZERO, (s.array((5,), "bool"),), at_least_1d=True),
+        sample(_NONZERO, (s.array((2, 0)),)),
+        *(
+            sample(_NONZERO, (np.array(value),), at_least_1d=flag)
+            for value in (True, False)
+            for flag in (True, False)
+        ),
     ]
 
 
@@ -279,11 +289,12 @@ OPS: tuple[OpDef, ...] = (
     ),
     OpDef(
         "nonzero",
-        _X,
+        _NONZERO,
         _infer_nonzero,
         _refer_nonzero,
         "The indices of the elements that are not 0: (rank, count), in row-major order; the count"
-        " is a fresh symbol (ONNX NonZero).",
+        " is a fresh symbol. Of a tensor without axes (0, count), as ONNX NonZero has it; with"
+        " `at_least_1d` (1, count), as TVM has it.",
         samples=_nonzero_samples,
     ),
     OpDef(
