@@ -15,9 +15,9 @@ from unity.errors import UnityError
 from unity.ir.convert import symbol_of, to_dim
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import SizeVar
-from unity.ir.signature import scalar_params, size_params
+from unity.ir.signature import buffer_type, scalar_params, size_params
 from unity.ir.stmt import Buffer, PrimFunc
-from unity.ir.types import ObjectType, TensorType, Type
+from unity.ir.types import ObjectType, Type
 from unity.machine.target import Target
 from unity.runtime.arrays.accept import accept
 from unity.runtime.arrays.overlap import refuse_overlap
@@ -161,8 +161,5 @@ def _check_bound(scope: Scope, binder: Binder) -> None:
 
 def _buffer_type(buffer: Buffer) -> Type:
     """What a kernel takes for a buffer; anything if its shape is no dim."""
-    dims = [to_dim(extent) for extent in buffer.shape]
-    known = tuple(d for d in dims if d is not None)
-    if len(known) != len(dims):
-        return ObjectType()
-    return TensorType(known, buffer.dtype)
+    found = buffer_type(buffer)
+    return found if isinstance(found.shape, tuple) else ObjectType()

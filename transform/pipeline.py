@@ -37,6 +37,7 @@ from .graph import (
     LowerCalls,
     MarkCopies,
     MarkInPlace,
+    MatchKernelCalls,
     MergeConvolutions,
     MergeParallel,
     MultiplyByReciprocals,
@@ -79,6 +80,7 @@ GRAPH = Pipeline(
         Normalize(),  # every later pass expects A-normal form with types
         InlineFunctions(),  # the rules look into one function; shapes are those of the call
         ExpandOps(),  # before anything asks what a call is
+        MatchKernelCalls(),  # before kernels are joined, whose sizes are then one
         FoldConstants(),  # shapes and weights become known, which the rules look for
         JoinDequantize(),  # weights become what the next three look for
         IntegerProducts(),  # while quantized weights are integers

@@ -10,15 +10,16 @@ from typing import TypeAlias
 from unity import te
 from unity.arguments import public_class
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of, to_dim, to_prim_expr
-from unity.ir.dims import Dim, symbols_of
+from unity.ir.convert import symbol_of, to_prim_expr
+from unity.ir.dims import Dim
 from unity.ir.dtype import INT64
 from unity.ir.graph import Body, CallTir, Expr, FunctionRef, If, Tuple, TupleGet, Var, While
-from unity.ir.lattice import unify
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimVar, SizeVar
+from unity.ir.signature import buffer_type, check_call
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import ObjectType, PrimType, TensorType, Type
+from unity.ir.visit import type_symbols
 from unity.op import builder
 from unity.op.call import call_op, is_expr
 from unity.op.infer import infer_type
@@ -141,7 +142,12 @@ class GraphBuilder:
         return self._called(func, name or results[0].name, tuple(operands), types, rest)
 
     def emit_tir(
-        self, kernel: PrimFunc, args: Sequence[Expr], out: object, name: str | None = None
+        self,
+        kernel: PrimFunc,
+        args: Sequence[Expr],
+        out: object,
+        name: str | None = None,
+        inplace: Sequence[int] = (),
     ) -> Var:
         """A call of a kernel that exists: of `te.create_prim_func`, ``Schedule.kernel()`` ...
 
@@ -150,6 +156,8 @@ class GraphBuilder:
             args: Its inputs, in order.
             out: The type of its output, ``f32[Tensor, n, 4]``, or a sequence of such.
             name: What it is called.
+            inplace: For each output the input whose memory it takes, or -1; the input keeps what
+                it holds for all who read it elsewhere.
 
         Returns:
             The output; several as a tuple.
@@ -159,23 +167,17 @@ class GraphBuilder:
         """
         operands = tuple(self._builder.atom(e) for e in args)
         types = tuple(as_type(t) for t in (out if isinstance(out, list | tuple) else (out,)))
-        given = [*(infer_type(e, self._builder.signatures) for e in operands), *types]
         called = name or "kernel"
-        if len(given) != len(kernel.buffers):
-            raise UnityError(
-                f"emit_tir: {called} takes {len(kernel.buffers)} buffers, got {len(operands)} "
-                f"inputs and {len(types)} outputs",
-                hint=f"its buffers: {', '.join(b.name for b in kernel.buffers)}",
-            )
+        given = [infer_type(e, self._builder.signatures) for e in operands]
         try:
-            known = unify([_type_of(b) for b in kernel.buffers], given)
+            known = check_call(called, kernel, given, types, inplace)
         except UnityError as error:
-            raise UnityError(f"emit_tir: {called}: {error.message}", hint=error.hint) from None
+            raise UnityError(f"emit_tir: {error.message}", hint=error.hint) from None
         rest = tuple(
             known.get(symbol, symbol)
             for symbol in (symbol_of(p) for p in kernel.params if isinstance(p, SizeVar))
         )
-        return self._called(kernel, called, operands, types, rest)
+        return self._called(kernel, called, operands, types, rest, tuple(inplace))
 
     def _called(
         self,
@@ -184,13 +186,14 @@ class GraphBuilder:
         args: tuple[Expr, ...],
         out: tuple[Type, ...],
         sizes: tuple[Dim, ...],
+        inplace: tuple[int, ...] = (),
     ) -> Var:
         known = next((n for n, func in self._kernels.items() if func is kernel), None)
         called = known or self._builder.unique(name)
         self._kernels[called] = kernel
         for grown in (*self._outer, self._builder):
             grown.signatures[called] = ObjectType()
-        return self._builder.emit(CallTir(FunctionRef(called), args, out, sizes), called)
+        return self._builder.emit(CallTir(FunctionRef(called), args, out, sizes, inplace), called)
 
     def if_(self, condition: Expr, then: Suite, otherwise: Suite) -> Var:
         """One of two bodies, as a scalar bool says.
@@ -317,8 +320,8 @@ def _entry(name: str, func: PrimFunc, called: str) -> IRModule:
     inputs, outputs = func.buffers[: len(func.buffers) - many], func.buffers[-many:]
     b = GraphBuilder(name)
     args = [b.param(x.name, _type_of(x)) for x in inputs]
-    told = {s for x in inputs for d in _shape_of(x) for s in symbols_of(d)}
-    others = [s for x in outputs for d in _shape_of(x) for s in symbols_of(d)]
+    told = {s for x in inputs for s in type_symbols(_type_of(x))}
+    others = [s for x in outputs for s in type_symbols(_type_of(x))]
     others += [symbol_of(p) for p in func.params if isinstance(p, SizeVar)]
     for symbol in dict.fromkeys(s for s in others if s not in told):
         b.param(symbol.name, PrimType(INT64, symbol))
@@ -345,14 +348,7 @@ def _type_of(buffer: Buffer) -> TensorType:
     Raises:
         UnityError: It has a size that no graph can say.
     """
-    return TensorType(_shape_of(buffer), buffer.dtype)
-
-
-def _shape_of(buffer: Buffer) -> tuple[Dim, ...]:
-    dims: list[Dim] = []
-    for size in buffer.shape:
-        found = to_dim(size)
-        if found is None:
-            raise UnityError(f"{buffer.name} has a size that is no dim: {size}")
-        dims.append(found)
-    return tuple(dims)
+    found = buffer_type(buffer)
+    if not isinstance(found.shape, tuple):
+        raise UnityError(f"{buffer.name} has a size that is no dim")
+    return found

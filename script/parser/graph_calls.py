@@ -11,7 +11,6 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, SymDim, as_dim
 from unity.ir.dtype import BOOL, FLOAT32, INT64, Array, DType, dtype
 from unity.ir.graph import (
@@ -28,9 +27,10 @@ from unity.ir.graph import (
     ShapeValue,
     Tuple,
 )
-from unity.ir.lattice import erase, unify
+from unity.ir.lattice import erase
 from unity.ir.module import ExternFunc
-from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.signature import check_call
+from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType, ObjectType, PrimType, TensorType, TupleType, Type
 from unity.op.call import is_expr
 from unity.op.effects import ASSERT, PRINT
@@ -138,25 +138,11 @@ class GraphCalls(GraphSequences):
         inplace: tuple[int, ...],
     ) -> None:
         """The arguments and outputs must fit the kernel's buffers."""
-        fresh = [t for i, t in enumerate(out) if i >= len(inplace) or inplace[i] < 0]
-        given = [*(self.type_of(a) for a in args), *fresh]
-        wanted = kernel.buffers
         name = ast.unparse(self.arguments(node)["callee"])
-        if len(given) != len(wanted):
-            raise self.source.error(
-                node,
-                f"{name} takes {len(wanted)} buffers, got {len(args)} inputs and {len(out)} "
-                "outputs",
-                f"its buffers: {', '.join(b.name for b in wanted)}",
-            )
         try:
-            unify([_buffer_type(b) for b in wanted], given)
+            check_call(name, kernel, [self.type_of(a) for a in args], out, inplace)
         except UnityError as error:
-            raise self.source.error(
-                node,
-                f"{name}: {error.message}",
-                error.hint or f"its buffers: {', '.join(b.name for b in wanted)}",
-            ) from None
+            raise self.source.error(node, error.message, error.hint) from None
 
     def _call_library(self, node: ast.Call) -> Expr:
         given = self.arguments(node)
@@ -420,12 +406,6 @@ def _default_dtype(value: object) -> DType:
     if kind == np.bool_:
         return BOOL
     return INT64 if kind.kind in "iu" else FLOAT32
-
-
-def _buffer_type(buffer: Buffer) -> TensorType:
-    dims = [to_dim(extent) for extent in buffer.shape]
-    known = tuple(d for d in dims if d is not None)
-    return TensorType(known if len(known) == len(dims) else len(dims), buffer.dtype)
 
 
 def _overflows(value: object, data: Array) -> bool:

@@ -20,6 +20,7 @@ from .lower.legalization import Legalization, LegalizeRule
 from .lower.legalize import LegalizeOps
 from .lower.lift_temporaries import LiftTemporaries
 from .lower.lower_calls import LowerCalls
+from .lower.match_kernel_calls import MatchKernelCalls
 from .memory.mark_copies import MarkCopies
 from .memory.mark_in_place import MarkInPlace
 from .memory.plan_memory import PlanMemory, arena_bytes, peak_bytes
@@ -78,6 +79,7 @@ __all__ = [
     "LowerCalls",
     "MarkCopies",
     "MarkInPlace",
+    "MatchKernelCalls",
     "MergeConvolutions",
     "MergeParallel",
     "MultiplyByReciprocals",

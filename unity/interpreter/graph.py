@@ -335,6 +335,9 @@ class _Frame:
         kernel = self.machine.kernel(e.callee.name)
         arrays = [self._tensor(a) for a in e.args]
         aliases = e.inplace or (-1,) * len(e.out)
+        for alias in aliases:
+            if alias >= 0:  # whoever else reads it still sees what it held
+                arrays[alias] = arrays[alias].copy()
         outputs = [
             arrays[alias] if alias >= 0 else self._destination(t, e.span)
             for t, alias in zip(e.out, aliases, strict=True)

@@ -7,12 +7,16 @@ parameter order, then `size_params`, then the `PrimVar` parameters in order. It 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from unity.errors import UnityError
 from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, Symbol, equal, product, substitute
+from unity.ir.lattice import unify
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, SizeVar
-from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.stmt import Buffer, PrimFunc, Store
+from unity.ir.types import TensorType, Type
+from unity.ir.visit_stmt import walk_stmt
 
 
 def size_params(func: PrimFunc) -> tuple[SizeVar, ...]:
@@ -64,3 +68,65 @@ def is_contiguous(buffer: Buffer, known: Mapping[Symbol, Dim] | None = None) -> 
 def _known(value: PrimExpr, known: Mapping[Symbol, Dim] | None) -> Dim | None:
     found = to_dim(value)
     return found if found is None or not known else substitute(found, known)
+
+
+def buffer_type(buffer: Buffer) -> TensorType:
+    """What a kernel's buffer is to a graph; of its rank alone where an extent is no dim."""
+    dims = [to_dim(extent) for extent in buffer.shape]
+    known = tuple(d for d in dims if d is not None)
+    return TensorType(known if len(known) == len(dims) else len(dims), buffer.dtype)
+
+
+def check_call(
+    name: str,
+    func: PrimFunc,
+    args: Sequence[Type],
+    out: Sequence[Type],
+    inplace: Sequence[int] = (),
+) -> dict[Symbol, Dim]:
+    """Refuse a call of a kernel that surely does not fit it.
+
+    Args:
+        name: What messages call the kernel.
+        func: It.
+        args: The types of its inputs.
+        out: Those of its outputs.
+        inplace: For each output the input that it lies in, or -1; may be shorter.
+
+    Returns:
+        What the symbols of its buffers stand for, as far as the types tell.
+
+    Raises:
+        UnityError: The number of tensors, kinds, dtypes, ranks or provable dims differ, an output
+            is not of the type of the input that it lies in, or the kernel writes to an input in
+            which no output lies.
+    """
+    buffers, sources = func.buffers, [*inplace, *(-1,) * (len(out) - len(inplace))]
+    hint = f"its buffers: {', '.join(b.name for b in buffers)}"
+    fresh = [t for t, source in zip(out, sources, strict=True) if source < 0]
+    if len(args) + len(fresh) != len(buffers):
+        raise UnityError(
+            f"{name} takes {len(buffers)} buffers, got {len(args)} inputs and {len(out)} outputs",
+            hint=hint,
+        )
+    taken = [source for source in sources if source >= 0]
+    if len(set(taken)) < len(taken) or any(source >= len(args) for source in taken):
+        raise UnityError(
+            f"{name}: outputs lie in the inputs {', '.join(map(str, taken))}",
+            hint=f"each in one of its own, of {len(args)}",
+        )
+    types = [buffer_type(b) for b in buffers]
+    try:
+        known = unify(types, [*args, *fresh])
+        inside = [(types[s], t) for s, t in zip(sources, out, strict=True) if s >= 0]
+        unify([*types, *(t for t, _ in inside)], [*args, *fresh, *(t for _, t in inside)])
+    except UnityError as error:
+        raise UnityError(f"{name}: {error.message}", hint=error.hint or hint) from None
+    written = {s.buffer for s in walk_stmt(func.body) if isinstance(s, Store)}
+    for i, buffer in enumerate(buffers[: len(args)]):
+        if buffer in written and i not in taken:
+            raise UnityError(
+                f"{name} writes to {buffer.name!r}, which is an input of the call",
+                hint=f"inplace=({i},) says that an output lies there; or let it write to an output",
+            )
+    return known

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from unity.errors import UnityError
-from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, Symbol, as_dim, dim, equal, floordiv, substitute, symbols_of
-from unity.ir.graph import Body, CallEngine, CallTir, Expr, Function, FunctionRef, MatchCast
+from unity.ir.graph import Body, CallEngine, CallTir, Expr, Function, MatchCast
 from unity.ir.lattice import is_subtype, unify
 from unity.ir.module import IRModule
-from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.signature import check_call
+from unity.ir.stmt import PrimFunc
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import bodies_of, substitute_symbols_in_type, walk_bindings
 
@@ -137,14 +137,11 @@ def _check_kernel_call(where: str, call: CallTir, module: IRModule) -> None:
     kernel = module[call.callee.name]
     if not isinstance(kernel, PrimFunc):
         raise UnityError(f"{where}: {call.callee.name} is no prim func", call.span)
-    params = tuple(_buffer_type(b) for b in kernel.buffers)
-    args = [_infer(where, a, {}, _Newborn()) for a in call.args if not _is_kernel(a)]
-    in_place = {i for i, source in enumerate(call.inplace) if source >= 0}
-    given = (*args, *(t for i, t in enumerate(call.out) if i not in in_place))
+    args = [_infer(where, a, {}, _Newborn()) for a in call.args]
     try:
-        unify(params, given)
+        check_call(call.callee.name, kernel, args, call.out, call.inplace)
     except UnityError as error:
-        raise UnityError(f"{where}: {call.callee.name}: {error.message}", call.span) from None
+        raise UnityError(f"{where}: {error.message}", call.span, error.hint) from None
 
 
 def _check_engine_call(where: str, call: CallEngine, module: IRModule) -> None:
@@ -162,13 +159,3 @@ def _check_engine_call(where: str, call: CallEngine, module: IRModule) -> None:
         unify([p.type for p in function.params], args)
     except UnityError as error:
         raise UnityError(f"{where}: {call.subgraph.name}: {error.message}", call.span) from None
-
-
-def _is_kernel(expr: Expr) -> bool:
-    return isinstance(expr, FunctionRef)
-
-
-def _buffer_type(buffer: Buffer) -> TensorType:
-    dims = [to_dim(extent) for extent in buffer.shape]
-    known = tuple(d for d in dims if d is not None)
-    return TensorType(known if len(known) == len(dims) else len(dims), buffer.dtype)

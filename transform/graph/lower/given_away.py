@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from unity.ir.aliases import aliases_of
 from unity.ir.graph import Expr, Function, Var
 from unity.ir.module import IRModule
@@ -16,6 +18,7 @@ class OverwritingRewriter(BodyRewriter):
     def __init__(self, module: IRModule) -> None:
         super().__init__(module)
         self._given_away: set[Var] = set()
+        self.uses: Counter[Var] = Counter()
         self._depth = 0
 
     def may_overwrite(self, e: Expr) -> bool:
@@ -28,9 +31,9 @@ class OverwritingRewriter(BodyRewriter):
 
     def function(self, f: Function) -> Function:
         """The function rewritten, its own parameters in mind."""
-        uses = count_uses(f.body)
+        self.uses = count_uses(f.body)
         given = [f.params[i] for i in aliases_of(f).values()]
-        self._given_away = {p for p in given if uses[p] == 1}
+        self._given_away = {p for p in given if self.uses[p] == 1}
         return super().function(f)
 
     def enter(self) -> None:

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_dim
 from unity.ir.lattice import unify
-from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.signature import buffer_type
+from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType, Type
 from unity.ir.verify_prim import verify_prim_func
 from unity.op.registry import ComputeArg, OpDef
@@ -73,9 +73,9 @@ def legalized(
         inputs = [t for a in args for t in (a if isinstance(a, tuple) else (a,))]
         outputs = tensor_fields(result)
         assert outputs is not None
-        given = [*map(_type_of, inputs), *outputs]
+        given = [*map(buffer_type, inputs), *outputs]
         if isinstance(made, PrimFunc):
-            _check(op, [_type_of(b) for b in made.buffers], given)
+            _check(op, [buffer_type(b) for b in made.buffers], given)
             marks = Attrs(pattern="opaque", op=op.name, private=True, num_outputs=len(outputs))
             made = replace(made, attrs=marks.with_(**made.attrs))
             verify_prim_func(op.name, made)
@@ -88,7 +88,7 @@ def legalized(
                 f"the legalization of {op.name} gives {type(made).__name__}",
                 hint="a tensor, a tuple of them, a PrimFunc, or None",
             )
-        _check(op, [*map(_type_of, inputs), *map(_type_of, flat)], given)
+        _check(op, [*map(buffer_type, inputs), *map(buffer_type, flat)], given)
         return flat
     return None
 
@@ -102,8 +102,3 @@ def _check(op: OpDef, formal: Sequence[TensorType], given: Sequence[TensorType])
             f"the legalization of {op.name} does not fit the call: {error.message}",
             hint=f"inputs and outputs are {', '.join(map(str, given))}",
         ) from error
-
-
-def _type_of(buffer: Buffer) -> TensorType:
-    dims = [to_dim(extent) for extent in buffer.shape]
-    return TensorType(tuple(d for d in dims if d is not None), buffer.dtype)

@@ -46,7 +46,8 @@ class LowerCalls(Pass):
     Each output gets a tensor of its own here; `PlanMemory` moves those that stay inside the
     function into an arena. A view becomes a ``memory.reshape_view``. An output declared to alias an
     input gets a copy of it to write on, since inputs and constants are never written to; but for a
-    parameter that was given away (`unity.ir.aliases`) and that nothing else uses.
+    tensor that was computed in the same body, or a parameter that was given away
+    (`unity.ir.aliases`), and that nothing else uses.
 
     >>> from unity.script import parse, print_module
     >>> from .legalize import LegalizeOps
@@ -108,16 +109,22 @@ class _Lowerer(OverwritingRewriter):
     def __init__(self, module: IRModule, copies: _Copies) -> None:
         super().__init__(module)
         self.copies = copies
+        self._read_once: set[Expr] = set()
 
     def body(self, body: Body) -> Body:
+        outer, self._read_once = self._read_once, set()
         new = super().body(body)
+        self._read_once = outer
         if not any(block.dataflow for block in new.blocks):
             return new
         return Body(_plain(new.blocks), new.result)
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         if isinstance(value, CallTir):
-            return self.kernel_call(value, var)
+            made = self.kernel_call(value, var)
+            if self.uses[var] == 1 and not isinstance(made, Tuple):
+                self._read_once.add(made)
+            return made
         if isinstance(value, CallEngine):
             return self.engine_call(value, var)
         concrete = isinstance(var.type, TensorType) and is_concrete(var.type)
@@ -136,7 +143,7 @@ class _Lowerer(OverwritingRewriter):
         for out, source in zip(call.out, call.inplace or (-1,) * len(call.out), strict=True):
             buffer = kernel.buffers[len(call.args) + len(made)].name if source < 0 else var.name
             name = f"{var.name}_{buffer}" if results else var.name
-            if source >= 0 and self.may_overwrite(args[source]):
+            if source >= 0 and self.may_write_to(args[source]):
                 results.append(args[source])
                 continue
             target = self.allocate(out, name, call.span)
@@ -149,6 +156,10 @@ class _Lowerer(OverwritingRewriter):
                 args[source] = target
         self.call(call.callee, kernel, (*args, *made), call.sym_args, call.span)
         return results[0] if len(results) == 1 else Tuple(tuple(results), call.span)
+
+    def may_write_to(self, e: Expr) -> bool:
+        """Whether nothing else reads a tensor that a kernel writes to."""
+        return e in self._read_once or self.may_overwrite(e)
 
     def engine_call(self, call: CallEngine, var: Var) -> Expr:
         """The same for an engine's function, which is told the dims of all its tensors."""

@@ -15,10 +15,10 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.convert import to_dim
 from unity.ir.dtype import Array
 from unity.ir.lattice import unify
 from unity.ir.prim_expr import imm
+from unity.ir.signature import buffer_type
 from unity.ir.stmt import Block, Buffer, PrimFunc, Range, Region
 from unity.ir.types import TensorType
 from unity.ir.visit_stmt import walk_stmt
@@ -136,7 +136,7 @@ class FixedKernel:
 def fixed_kernel(written: ScriptPrimFunc[...] | PrimFunc) -> FixedKernel:
     """The rule of a function whose kernel is one prim func, with symbols for what may differ."""
     func = sealed(written if isinstance(written, PrimFunc) else written.func)
-    return FixedKernel(func, tuple(_type_of(func, i) for i in range(len(func.buffers))))
+    return FixedKernel(func, tuple(map(buffer_type, func.buffers)))
 
 
 def sealed(func: PrimFunc) -> PrimFunc:
@@ -156,9 +156,3 @@ def sealed(func: PrimFunc) -> PrimFunc:
 
 def _whole(buffer: Buffer) -> Region:
     return Region(buffer, tuple(Range(imm(0), extent) for extent in buffer.shape))
-
-
-def _type_of(func: PrimFunc, index: int) -> TensorType:
-    buffer = func.buffers[index]
-    dims = [to_dim(extent) for extent in buffer.shape]
-    return TensorType(tuple(d for d in dims if d is not None), buffer.dtype)

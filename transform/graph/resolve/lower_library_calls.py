@@ -13,6 +13,7 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType, Type
 
 from ...passes import Context, Pass
+from ..lower.match_kernel_calls import matched_call
 from ..names import Names
 from ..rewriter import BodyRewriter
 from ..symbols import is_concrete
@@ -94,7 +95,8 @@ class _Lowerer(BodyRewriter):
             name = self.kernels.names.fresh(value.symbol.rpartition(".")[2])
             self.kernels.known[func] = name
             self.kernels.made[name] = func
-        return CallTir(FunctionRef(name, value.span), value.args, value.out, span=value.span)
+        call = CallTir(FunctionRef(name, value.span), value.args, value.out, span=value.span)
+        return matched_call(self, call, func, value.symbol)
 
     def tensor(self, call: CallLibrary, t: Type | None) -> TensorType:
         """A tensor's type, which must be known."""

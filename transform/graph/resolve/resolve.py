@@ -19,11 +19,11 @@ from ..layout.blockable import standing_alone
 from ..names import Names
 from .call_site import ENGINE, HOST, LIBRARY, OURS, TIR, CallSite, everything, sites_of
 from .cost import CALL_SECONDS
-from .host_calls import host_rows
 from .needs import needs_of
 from .outline import library_call, outputs_of, refusal, with_regions
 from .policy import ESTIMATED, Choice, Policy
 from .regions import regions
+from .written_calls import written_rows
 
 EXPLANATION = "resolution"
 """Name of the report: the `Explanation`, as JSON."""
@@ -184,7 +184,7 @@ class _Resolver:
         ctx: Context,
         module: IRModule,
     ) -> None:
-        self.hosted = host_rows(name, function.body, module)
+        self.written = written_rows(name, function.body, module)
         self.body = function.body
         self.function = function
         self.step = step
@@ -369,8 +369,8 @@ class _Resolver:
         return tuple(_known_seconds(c.row, known) for c in site.candidates)
 
     def explain(self, inside: Mapping[Var, str]) -> None:
-        """A row for each site, and for each call of the host, in the program's order."""
-        rows: dict[Var, SiteRow] = dict(self.hosted)
+        """A row for each site, and for each call as it is written, in the program's order."""
+        rows: dict[Var, SiteRow] = dict(self.written)
         for site in self.sites:
             choice = self.choices.get(site.var)
             assert choice is not None, site.name
