@@ -56,6 +56,9 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[..., object]] = {
     ast.Pow: operator.pow,
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
 }
 
 
@@ -307,9 +310,13 @@ class Evaluator:
         return self.run(node, arithmetic, left, right)
 
     def unary(self, node: ast.UnaryOp) -> object:
-        """Negation of a number or a dim."""
+        """``-n``, ``+n``, ``~n`` and ``not b`` of a number or a dim."""
         value = self.value(node.operand)
         match node.op, value:
+            case ast.UAdd(), int() | float() | SymDim():
+                return +value if isinstance(value, int | float) else value
+            case ast.Invert(), int() if not isinstance(value, bool):
+                return ~value
             case ast.USub(), int() | float():
                 return -value
             case ast.USub(), SymDim():

@@ -11,7 +11,7 @@ from unity.ir.dims import Dim, SymDim, always_ge, as_dim, symbols_of
 from unity.ir.dtype import BOOL
 from unity.ir.graph import Expr, PrimValue, TupleGet
 from unity.ir.types import PrimType, TensorType, TupleType
-from unity.op.call import is_expr
+from unity.op.call import bitwise, is_expr
 from unity.op.movement.slicing import part_of, whole_index
 from unity.op.table import OPS
 
@@ -36,7 +36,16 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.GtE: "greater_equal",
     ast.And: "logical_and",
     ast.Or: "logical_or",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
 }
+_BITS: Mapping[type[ast.AST], str] = {
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.Invert: "not",
+}
+"""Words of `bitwise`."""
 
 
 def _runs(node: ast.expr) -> bool:
@@ -103,10 +112,18 @@ class GraphOperators(GraphNumbers):
 
     def operator(self, node: ast.expr, kind: type[ast.AST], left: object, right: object) -> object:
         """A Python operator on tensors and scalars."""
-        name = _OPERATORS.get(kind)
+        name = _OPERATORS.get(kind) or self._of_bits(kind, left, right)
         if name is None:
             raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
         return self.calculated(node, name, [left, right])
+
+    def _of_bits(self, kind: type[ast.AST], *operands: object) -> str | None:
+        """The operator that ``& | ^ ~`` are of these operands."""
+        if kind not in _BITS:
+            return None
+        types = [self.type_of(v) if is_expr(v) else None for v in operands]
+        dtypes = [t.dtype for t in types if isinstance(t, TensorType | PrimType)]
+        return bitwise(dtypes, _BITS[kind])
 
     def combine(self, node: ast.BinOp, left: object, right: object) -> object:
         """Arithmetic: an operator if a tensor takes part."""
@@ -127,14 +144,23 @@ class GraphOperators(GraphNumbers):
         return numbers and all(any(isinstance(v, kind) for v in both) for kind in kinds)
 
     def unary(self, node: ast.UnaryOp) -> object:
-        """Negation of a tensor or a number."""
+        """``-x``, ``+x``, ``~x`` and ``not x``."""
         if isinstance(node.operand, ast.Constant):
             return super().unary(node)
         value = self.operand(node.operand)
         if not is_expr(value):
             return super().unary(node)
-        name = "negative" if isinstance(node.op, ast.USub) else "logical_not"
-        return self.calculated(node, name, [value])
+        match node.op:
+            case ast.UAdd():
+                return value
+            case ast.USub():
+                return self.calculated(node, "negative", [value])
+            case ast.Not():
+                return self.calculated(node, "logical_not", [value])
+            case _:
+                name = self._of_bits(type(node.op), value)
+                assert name is not None
+                return self.calculated(node, name, [value])
 
     def compare(self, node: ast.Compare) -> object:
         """A comparison of tensors, or of captured values."""
@@ -195,7 +221,7 @@ class GraphOperators(GraphNumbers):
         return self.type(node)
 
     def _part(self, node: ast.Subscript, x: Expr, shape: tuple[Dim, ...]) -> Expr:
-        """A part of a tensor: integers, slices forward, ``...`` and None.
+        """A part of a tensor: integers, slices, ``...`` and None.
 
         What is known when the program runs is an index of `take`.
         """

@@ -53,7 +53,7 @@ def test_shapes_ranks_and_dtypes_are_known() -> None:
     ("part", "message"),
     [
         ("x[0, 0, 0, 0]", "an index of 4 axes for a tensor of 3"),
-        ("x[::-1]", "a slice with a step of -1"),
+        ("x[::0]", "a slice with a step of 0"),
         ("x[x]", "an index holds a tensor"),
         ("x[1.5]", "an index holds 1.5"),
         ("x[..., ...]", r"an index of 0 axes"),
@@ -93,6 +93,23 @@ def test_slices_from_the_end_of_what_may_be_shorter(
         x = x if "m" in shape else np.ascontiguousarray(x[:, 0])
         np.testing.assert_array_equal(exe(x), x[begin:end])
         np.testing.assert_array_equal(np.asarray(interpret(module, "main", (x,))), x[begin:end])
+
+
+@pytest.mark.parametrize(
+    "cut", ["::-1", "3:0:-1", "-2::-2", ":-3:-1", "10::-3", "0:5:-1", "n - 1 : 0 : -2"]
+)
+def test_slices_backward(cut: str) -> None:
+    module = parse(
+        'n = dim("n")\nm = dim("m")\n@script.function\ndef main(x: f32[Tensor, n, m]):\n'
+        f"    return x[{cut}, ::-1]\n"
+    )
+    exe = unity.compile(module)
+    for n in range(5):
+        x = np.arange(n * 3, dtype=np.float32).reshape(n, 3)
+        begin, end, step = (eval(part or "None", {"n": n}) for part in cut.split(":"))
+        wanted = x[slice(begin, end, step), ::-1]
+        np.testing.assert_array_equal(exe(x), wanted)
+        np.testing.assert_array_equal(np.asarray(interpret(module, "main", (x,))), wanted)
 
 
 def test_a_part_that_is_empty_or_of_two_rows() -> None:

@@ -18,6 +18,7 @@ from unity.codegen.engine import InterpreterEngine, register_engine
 from unity.codegen.engine.interpreter import InterpretedModule
 from unity.codegen.llvm import host_target
 from unity.errors import UnityError
+from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.machine.target import Target
@@ -159,6 +160,44 @@ def test_a_program_with_kernels_of_its_own_is_measured(tmp_path: Path) -> None:
     x = np.full((3, 16), 0.1, np.float32)
     w = np.full((16, 16), 0.1, np.float32)
     np.testing.assert_allclose(exe(x, w), np.exp(2 * x @ w) @ w, rtol=1e-5)
+
+
+def test_what_the_program_calls_itself_is_nothing_to_choose(tmp_path: Path) -> None:
+    for said in ({"main/y": "tir"}, {"*": "measure", "y": "tir"}):
+        with pytest.raises(UnityError, match="for which the program calls tir itself"):
+            unity.compile(parse(KERNEL), resolve=said, cache=tmp_path)
+
+
+NESTED = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 16], w: f32[Tensor, 16, 16]):
+    def step(state: Tensor, row: Tensor):
+        new = R.matmul(state, w) + row
+        return new, new
+    last, rows = R.scan(step, init=(w,), inputs=(x,))
+    if n > 2:
+        z = R.matmul(last, w)
+    else:
+        z = R.matmul(w, last)
+    return rows, z
+"""
+
+
+def test_sites_of_branches_and_loops_are_measured(tmp_path: Path) -> None:
+    module = parse(NESTED)
+    said = {"*": "measure", "main/z": "library:openblas.gemm"}
+    x = np.full((3, 16), 0.1, np.float32)
+    w = np.full((16, 16), 0.05, np.float32)
+    for resolve in ("measure", said):
+        exe = unity.compile(module, resolve=resolve, sizes={"n": 3}, cache=tmp_path)
+        table = exe.explain()
+        assert {road.name for road in table.roads if road.seconds} >= {"tir", "library:openblas"}
+        assert "measured" in table["matmul"].reason or "fastest" in table["matmul"].reason
+        for got, want in zip(exe(x, w), interpret(module, "main", [x, w]), strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)
+    assert table["main/z"].choice == "library:openblas.gemm"
+    assert table["main/z"].reason == "override 'main/z'"
 
 
 @pytest.mark.parametrize(

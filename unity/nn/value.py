@@ -15,11 +15,11 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dims import Dim, SymDim
-from unity.ir.dtype import BOOL, Array, DType
+from unity.ir.dtype import Array, DType
 from unity.ir.graph import Constant, Expr, Tuple, TupleGet, Var
 from unity.ir.types import TensorType, TupleType
 from unity.op.builder import GraphBuilder
-from unity.op.call import call_op
+from unity.op.call import bitwise, call_op
 from unity.op.movement.slicing import Index, part_of
 from unity.op.table import OPS
 
@@ -150,16 +150,16 @@ class Operand(ABC):
         return Value(exporting().builder.emit(self.expr()))
 
     def __and__(self, other: Operand | Array | int) -> Value:
-        return _applied(_bitwise(self, "and"), self, other)
+        return _applied(bitwise([self.type.dtype], "and"), self, other)
 
     def __or__(self, other: Operand | Array | int) -> Value:
-        return _applied(_bitwise(self, "or"), self, other)
+        return _applied(bitwise([self.type.dtype], "or"), self, other)
 
     def __xor__(self, other: Operand | Array | int) -> Value:
-        return _applied(_bitwise(self, "xor"), self, other)
+        return _applied(bitwise([self.type.dtype], "xor"), self, other)
 
     def __invert__(self) -> Value:
-        return _applied(_bitwise(self, "not"), self)
+        return _applied(bitwise([self.type.dtype], "not"), self)
 
     def __eq__(self, other: object) -> Any:
         return _compared("equal", self, other)
@@ -267,11 +267,6 @@ class Operand(ABC):
             f"{self!r} is a tensor of a graph: it has no numbers while that is built",
             hint="call operators on it (ops.mean, not np.mean), and run what export gives",
         )
-
-
-def _bitwise(x: Operand, what: str) -> str:
-    """The operator of ``&`` and the like: of bools it is a logical one, as numpy has it."""
-    return f"{'logical' if x.type.dtype == BOOL else 'bitwise'}_{what}"
 
 
 def _compared(name: str, x: Operand, other: object) -> Value:

@@ -7,7 +7,7 @@ become shape values, tuples of expressions become tuples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeGuard
@@ -277,6 +277,19 @@ def _lent_dtype(
                     if isinstance(found, PrimType):
                         scalars.append(found.dtype)
     return max(scalars, key=lambda d: (d.is_float, d.bits), default=None)
+
+
+def bitwise(dtypes: Iterable[DType | None], word: str) -> str:
+    """The operator that ``& | ^ ~`` are: of bools a logical one, as numpy has it.
+
+    Args:
+        dtypes: The operands'.
+        word: ``"and"``, ``"or"``, ``"xor"`` or ``"not"``.
+
+    >>> bitwise([BOOL], "not"), bitwise([INT64, None], "and")
+    ('logical_not', 'bitwise_and')
+    """
+    return f"{'logical' if BOOL in dtypes else 'bitwise'}_{word}"
 
 
 def is_expr(value: object) -> TypeGuard[Expr]:

@@ -61,13 +61,13 @@ class KernelTimes:
 
 
 def kernel_times(
-    executable: Executable, graph: Graph, inputs: Sequence[Sequence[object]]
+    executable: Executable, graphs: Sequence[Graph], inputs: Sequence[Sequence[object]]
 ) -> KernelTimes:
     """Run an executable in the bytecode interpreter; the fastest run of each kernel counts.
 
     Args:
         executable: What to run.
-        graph: The program it was made from.
+        graphs: The program it was made from: its body, and those nested in it.
         inputs: Arguments to run on, each in turn; their times are added up.
     """
     totals: dict[tuple[str, int], float] = {}
@@ -93,7 +93,7 @@ def kernel_times(
             totals[key] = totals.get(key, 0.0) + seconds
     order = sorted(totals)
     called = {_name(labels[key]): i for i, key in enumerate(order)}
-    found = {var: graph.computed_with(var, called) for var in graph.values}
+    found = {var: g.computed_with(var, called) for g in graphs for var in g.values}
     of = {var: called[name] for var, name in found.items() if name is not None}
     return KernelTimes(tuple(totals[key] for key in order), of)
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 
 from unity.errors import UnityError
+from unity.ir.graph import Var
 from unity.ir.module import IRModule
 from unity.machine.target import Target
 from unity.runtime.executable import Executable
-from unity.transform.graph.resolve import CallSite, Policy, Resolve, sites_of
+from unity.transform.graph.layout.blockable import standing_alone
+from unity.transform.graph.resolve import CallSite, Policy, Resolve, scopes_of, sites_of
 from unity.transform.graph.resolve.call_site import TIR
 from unity.transform.pattern import Graph
 
@@ -57,8 +59,14 @@ class MeasuredProgram:
         self._build = build
         self._step = step
         self.function = module.graph_functions()[name]
-        self.graph = Graph.of(self.function)
-        self.sites = sites_of(name, self.function, target, step.forms)
+        self.scopes = tuple((f, Graph.of(f)) for f in scopes_of(self.function))
+        self.sites: list[CallSite] = []
+        self._graphs: dict[str, Graph] = {}
+        alone = standing_alone(self.function, target) if step.forms else frozenset[Var]()
+        for scope, graph in self.scopes:
+            inside = sites_of(name, scope, target, step.forms, alone=alone)
+            self._graphs.update((s.name, graph) for s in inside)
+            self.sites += inside
         self.free = {s.name for s in self.sites if self._is_free(s)}
         self.compiled: dict[str, Executable] = {}
         self.closed: dict[str, str] = {}
@@ -73,7 +81,7 @@ class MeasuredProgram:
     def _is_free(self, site: CallSite) -> bool:
         """Whether nobody said what a site is to be."""
         given = not site.glue and bool(site.candidates) and self.base.chooser is None
-        return given and self.base.said(site, self.graph) is None
+        return given and self.base.said(site, self._graphs[site.name]) is None
 
     def resolved(self, overrides: Sequence[Said]) -> Resolve:
         """The step by some overrides, besides what the user said."""
@@ -84,7 +92,7 @@ class MeasuredProgram:
         """What each site becomes by some overrides."""
         policy = self.resolved(overrides).policy
         return {
-            s.name: policy.choose(s, self.graph).candidate.implementation
+            s.name: policy.choose(s, self._graphs[s.name]).candidate.implementation
             for s in self.sites
             if s.candidates and not s.glue
         }
@@ -118,4 +126,4 @@ class MeasuredProgram:
 
     def kernels(self, name: str) -> KernelTimes:
         """What each kernel takes one way."""
-        return kernel_times(self.compiled[name], self.graph, self.inputs)
+        return kernel_times(self.compiled[name], [graph for _, graph in self.scopes], self.inputs)

@@ -104,6 +104,9 @@ def mixture(
                 reasons[site.name] = f"its segment measured: {told}"
             elif site.name in parts.better:
                 overrides.append((site.name, parts.better[site.name]))
+    apart = {s.var for g in segments for s in map(by_var.get, g.members) if s is not None}
+    inside = [s.name for s in program.sites if s.var not in apart]
+    overrides += [(name, parts.better[name]) for name in inside if name in parts.better]
     without = tuple(parts.better.items())
     told_of = {**parts.reasons, **reasons}
     return Mixture(tuple(overrides), without, told_of, parts.reasons, parts.measured)
@@ -178,7 +181,7 @@ def _segments(
 ) -> tuple[list[dict[str, float]], list[Segment]]:
     """What each segment takes by ours at its best and by each engine that can have it."""
     segments = segments_of(program.function, parts.best)
-    attributed = sum(parts.ours.time(s.members) for s in segments)
+    attributed = parts.ours.time(parts.ours.of.keys())
     # Kernels alone take less than a run, and some of them are nobody's.
     scale = whole.get(TIR, attributed) / attributed if attributed else 1.0
     trusted = [e for e, t in engines.items() if t <= _HOPELESS * whole.get(TIR, t)]

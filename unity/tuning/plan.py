@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from unity.errors import UnityError
 from unity.runtime.explanation import RoadRow
-from unity.transform.graph.resolve import ENGINES, Resolve, sites_of
+from unity.transform.graph.resolve import ENGINES, Resolve, scopes_of, sites_of, written_choices
 from unity.transform.graph.resolve.call_site import ENGINE, TIR, is_ours
 
 from .database import Database, key_of
@@ -52,8 +52,9 @@ def measured_resolution(program: MeasuredProgram, database: Database, passes: st
     for given in program.sizes:
         check_sizes(program.function, given)
     functions = program.module.graph_functions().items()
-    everywhere = [s for n, f in functions for s in sites_of(n, f, program.target)]
-    program.base.check(everywhere)  # before anything is measured
+    scopes = [(name, scope) for name, f in functions for scope in scopes_of(f)]
+    everywhere = [s for name, scope in scopes for s in sites_of(name, scope, program.target)]
+    program.base.check(everywhere, written_choices(program.module))  # before anything is measured
     key = _key(program, passes)
     known = database.decision(key)
     decision = None if known is None else decoded(known)

@@ -2,7 +2,7 @@
 
 from unity.runtime.engine import Compiled
 
-from .call_site import CallSite, Candidate, sites_of
+from .call_site import CallSite, Candidate, scopes_of, sites_of
 from .engine import ENGINES, Engine, OpSite, engine_of, register_engine
 from .library import (
     LIBRARY_FUNCTIONS,
@@ -19,6 +19,7 @@ from .policy import Choice, Policy, policy_of
 from .policy import Resolve as ResolveOption
 from .resolve import EXPLANATION, Resolve
 from .seal_engines import SealEngines
+from .written_calls import written_choices
 
 __all__ = [
     "ENGINES",
@@ -44,6 +45,8 @@ __all__ = [
     "policy_of",
     "register_engine",
     "register_library_function",
+    "scopes_of",
     "sealed",
     "sites_of",
+    "written_choices",
 ]

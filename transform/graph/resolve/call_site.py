@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unity.errors import UnityError
 from unity.ir.graph import Call, Expr, Function, Op, Tuple, Var
 from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.visit import bodies_of
 from unity.machine.target import Target
 from unity.op.table import OPS
 from unity.runtime.explanation import CandidateRow
@@ -137,6 +138,15 @@ def is_ours(implementation: str) -> bool:
 def everything(implementation: str) -> bool:
     """Every library and every engine is asked."""
     return True
+
+
+def scopes_of(function: Function) -> Iterator[Function]:
+    """A function, and the same with each body nested in it for its own: branches, loops."""
+    yield function
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            for inner in bodies_of(binding.value):
+                yield from scopes_of(replace(function, body=inner))
 
 
 def sites_of(

@@ -157,19 +157,26 @@ class Policy:
                     return found
         return None
 
-    def check(self, sites: Sequence[CallSite]) -> None:
+    def check(self, sites: Sequence[CallSite], written: Mapping[str, str]) -> None:
         """Refuse overrides that name a site which a program has not; ops and ``*`` may fit none.
 
         Args:
             sites: All sites of the program.
+            written: Its calls that say themselves who computes them: name and implementation.
 
         Raises:
-            UnityError: There is no site of that name.
+            UnityError: There is no site of that name, or there is nothing to choose.
         """
         for key, _ in self.overrides:
             if not isinstance(key, str) or set("*?[") & set(key) or key in OPS:
                 continue
             if not any(_is_named(key, s) for s in sites):
+                said = [v for name, v in written.items() if key in (name, name.partition("/")[2])]
+                if said:
+                    raise UnityError(
+                        f"resolve names {key!r}, for which the program calls {said[0]} itself",
+                        hint="call an operator there, whose implementation is chosen",
+                    )
                 names = [n for s in sites for n in (s.name, s.var.name)]
                 near = get_close_matches(key, [*names, *{s.op_name for s in sites}], 3)
                 hint = f"did you mean {', '.join(near)}? " if near else ""

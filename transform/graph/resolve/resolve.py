@@ -23,7 +23,7 @@ from .needs import needs_of
 from .outline import library_call, outputs_of, refusal, with_regions
 from .policy import ESTIMATED, Choice, Policy
 from .regions import regions
-from .written_calls import written_rows
+from .written_calls import written_choices, written_rows
 
 EXPLANATION = "resolution"
 """Name of the report: the `Explanation`, as JSON."""
@@ -93,7 +93,7 @@ class Resolve(Pass):
         resolvers = [r for found in scopes.values() for r in found]
         notes = [NOT_ASKED] if self.policy == Policy() and not self.roads else []
         if not self.partial:
-            self.policy.check([s for r in resolvers for s in r.sites])
+            self.policy.check([s for r in resolvers for s in r.sites], written_choices(module))
             notes += self.policy.unfulfilled([(s, r.graph) for r in resolvers for s in r.sites])
         functions: dict[str, Function] = {}
         for name, found in scopes.items():

@@ -19,7 +19,7 @@ from unity.ir.module import ExternFunc, IRModule
 from unity.op.effects import PRINT
 from unity.runtime.explanation import SiteRow
 
-from .call_site import ENGINE, HOST, LIBRARY, TIR
+from .call_site import ENGINE, HOST, LIBRARY, TIR, scopes_of
 
 
 def written_rows(name: str, body: Body, module: IRModule) -> dict[Var, SiteRow]:
@@ -41,6 +41,16 @@ def written_rows(name: str, body: Body, module: IRModule) -> dict[Var, SiteRow]:
                 place = "" if span is None else str(span)
                 found[var] = SiteRow(f"{name}/{var.name}", what, place, shapes, choice, why)
     return found
+
+
+def written_choices(module: IRModule) -> dict[str, str]:
+    """Who computes each such call of a module, nested ones as well, by its site's name."""
+    return {
+        row.site: row.choice
+        for name, function in module.graph_functions().items()
+        for scope in scopes_of(function)
+        for row in written_rows(name, scope.body, module).values()
+    }
 
 
 def _called(e: Expr, module: IRModule) -> tuple[str, tuple[Expr, ...], str, str] | None:

@@ -346,16 +346,16 @@ class Part:
 
     Attributes:
         axes: Those that are cut.
-        begins: Where each begins.
-        ends: Where each ends.
+        begins: Where each begins; None is the far end of a slice backward.
+        ends: Where each ends; likewise.
         steps: By how much each goes on.
         dropped: Axes that an integer stood for.
         new: Axes of size 1 in the result.
     """
 
     axes: list[int] = field(default_factory=list[int])
-    begins: list[Dim] = field(default_factory=list[Dim])
-    ends: list[Dim] = field(default_factory=list[Dim])
+    begins: list[Dim | None] = field(default_factory=list["Dim | None"])
+    ends: list[Dim | None] = field(default_factory=list["Dim | None"])
     steps: list[int] = field(default_factory=list[int])
     dropped: list[int] = field(default_factory=list[int])
     new: tuple[int, ...] = ()
@@ -380,7 +380,7 @@ def part_of(shape: Sequence[Dim], index: object, take: str = "R.take") -> Part:
 
     Args:
         shape: The tensor's.
-        index: Integers, slices forward, ``...`` and None, or a tuple of them. Negative integers
+        index: Integers, slices, ``...`` and None, or a tuple of them. Negative integers
             count from the end, as numpy's do; sizes never do.
         take: What the operator is called that takes rows by a tensor, for messages.
 
@@ -431,17 +431,21 @@ def whole_index(given: Sequence[object], rank: int) -> list[object]:
     return spread + [slice(None)] * (rank - sum(i is not None for i in spread))
 
 
-def _cut(part: Part, axis: int, begin: Dim, end: Dim, step: int) -> None:
+def _cut(part: Part, axis: int, begin: Dim | None, end: Dim | None, step: int) -> None:
     part.axes.append(axis)
     part.begins.append(begin)
     part.ends.append(end)
     part.steps.append(step)
 
 
-def _range(i: slice, size: Dim, take: str) -> tuple[Dim, Dim, int]:
+def _range(i: slice, size: Dim, take: str) -> tuple[Dim | None, Dim | None, int]:
     step: object = 1 if i.step is None else i.step
-    if not isinstance(step, int) or step < 1:
-        raise UnityError(f"a slice with a step of {step!r}", hint="a positive integer")
+    if not isinstance(step, int) or step == 0:
+        raise UnityError(f"a slice with a step of {step!r}", hint="an integer other than 0")
+    if step < 0:
+        ends = (None if v is None else _bound(v, size, take) for v in (i.start, i.stop))
+        begin, end = ends
+        return begin, end, step
     begin = 0 if i.start is None else _bound(i.start, size, take)
     return begin, size if i.stop is None else _bound(i.stop, size, take), step
 
