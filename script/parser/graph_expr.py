@@ -131,6 +131,12 @@ class GraphEvaluator(Evaluator):
                 return Tuple(tuple(self.graph(node, v) for v in value), span)
             case SymDim():
                 return PrimValue(value, INT64, span)
+            case Lifted():
+                raise self.source.error(
+                    node,
+                    f"{ast.unparse(node)!r} can be called only: it became a function of the module",
+                    "write it as a function of the module, with parameters for what it sees here",
+                )
             case _:
                 raise self.source.error(
                     node,
@@ -185,13 +191,6 @@ class GraphEvaluator(Evaluator):
         if isinstance(found, SymDim):
             for symbol in symbols_of(found):
                 self.mentions.setdefault(symbol.name, node)
-        if isinstance(found, Unfinished):
-            raise self.source.error(
-                node,
-                f"{node.id!r} can't call itself: it is a closure, which is there when its def ends",
-                "write it as a function of the module, beside this one, with parameters for what "
-                "it sees here",
-            )
         if isinstance(found, Undefined):
             raise self.source.error(
                 node,
@@ -233,7 +232,7 @@ class GraphEvaluator(Evaluator):
     def _settle(self, node: ast.expr, value: object) -> object:
         if isinstance(
             value,
-            Cast | ScriptFunction | ScriptPrimFunc | ScriptExtern | ScriptForward | Named,
+            Cast | Lifted | ScriptFunction | ScriptPrimFunc | ScriptExtern | ScriptForward | Named,
         ):
             return self.graph(node, value)
         if isinstance(value, tuple | list):
@@ -295,6 +294,8 @@ class GraphEvaluator(Evaluator):
                     )
             case Var():
                 callee = function
+            case Lifted():
+                callee = FunctionRef(function.name, span)
             case _ if function is builtins.print:
                 return self.print_call(node)
             case _:
@@ -308,6 +309,11 @@ class GraphEvaluator(Evaluator):
             for v in (self.items([a]) if isinstance(a, ast.Starred) else [self.value(a)])
         ]
         args = tuple(self._passed(a, v, kinds.get(k)) for k, (a, v) in enumerate(values))
+        if isinstance(function, Lifted):
+            if len(args) != function.params:
+                many = f"{ast.unparse(node.func)} takes {function.params} arguments"
+                raise self.source.error(node, f"{many}, got {len(args)}")
+            args += function.seen
         if said is not None:
             attrs = self.attrs(said)
         return self.checked(node, lambda: Call(callee, args, attrs, span))
@@ -455,9 +461,19 @@ class GraphEvaluator(Evaluator):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """The meaning of a closure's name within itself."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Lifted:
+    """A function that was a closure.
+
+    Attributes:
+        name: What it is called in the module.
+        params: Of how many parameters it was written.
+        seen: What it gets besides.
+    """
+
+    name: str
+    params: int
+    seen: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)

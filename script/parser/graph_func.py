@@ -14,9 +14,10 @@ from unity.ir.verify import verify_function
 from unity.ir.visit import bodies_of, type_symbols
 from unity.op.builder import GraphBuilder
 
+from .graph_closures import decorator_options
 from .graph_expr import Surroundings
 from .graph_loops import plain_params
-from .graph_stmt import GraphStatements, decorator_options
+from .graph_stmt import GraphStatements
 from .scope import Named, Scope
 from .source import Source
 
@@ -121,9 +122,10 @@ def verified(
 def _check_symbols(parser: GraphStatements, function: Function) -> None:
     """Every symbol mentioned must come with a parameter, a match_cast or a data-dependent size."""
     bound: set[Symbol] = set()
-    for param in function.params:
-        bound |= type_symbols(param.type)
-    _collect(function.body, bound)
+    for f in (function, *parser.lifted.values()):
+        for param in f.params:
+            bound |= type_symbols(param.type)
+        _collect(f.body, bound)
     names = {symbol.name for symbol in bound | parser.counters}
     for name, mention in parser.mentions.items():
         if name not in names:

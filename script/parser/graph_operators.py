@@ -7,17 +7,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, SymDim, always_ge, as_dim, symbols_of
+from unity.ir.dims import Dim, SymDim, always_ge, as_dim, equal, symbols_of
 from unity.ir.dtype import BOOL
 from unity.ir.graph import Expr, PrimValue, TupleGet
-from unity.ir.types import PrimType, TensorType, TupleType
+from unity.ir.types import PrimType, TensorType, TupleType, Type
 from unity.op.call import bitwise, is_expr
 from unity.op.movement.slicing import part_of, whole_index
 from unity.op.table import OPS
 
 from .graph_expr import Cast, is_tensor
 from .graph_numbers import GraphNumbers, is_integer
-from .sizes import decided, known
 
 _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Add: "add",
@@ -293,3 +292,27 @@ class GraphOperators(GraphNumbers):
                 else "it has shape, ndim and dtype; what is computed are operators of R",
             )
         return super().attribute(node)
+
+
+def decided(kind: type[ast.AST], a: Dim, b: Dim) -> bool | None:
+    """What facts of sizes say of a comparison; None where it depends."""
+    if kind in (ast.Gt, ast.GtE):
+        return decided(ast.Lt if kind is ast.Gt else ast.LtE, b, a)
+    below, above = always_ge(b, as_dim(a + 1)), always_ge(a, as_dim(b + 1))
+    if kind in (ast.Eq, ast.NotEq):
+        same = True if equal(a, b) else False if below or above else None
+        return same if same is None or kind is ast.Eq else not same
+    if kind is ast.Lt:
+        return True if below else False if always_ge(a, b) else None
+    return True if always_ge(b, a) else False if above else None
+
+
+def known(kind: Type, name: str) -> object:
+    """A tensor's shape, rank or dtype (by name); None if that is not known."""
+    if not isinstance(kind, TensorType):
+        return None
+    if name == "dtype":
+        return None if kind.dtype is None else kind.dtype.name
+    if name == "ndim":
+        return kind.ndim
+    return kind.shape if isinstance(kind.shape, tuple) else None

@@ -197,9 +197,7 @@ class GraphRepeats(GraphCounting):
         starts = [self.scalar_or_graph(node.test, self.scope.local(n)) for n in names]
         init = [self.builder.atom(e) for e in starts]
         types = [_any_number(self.type_of(e)) for e in init]
-        seen = (type_symbols(v.type) for v in self.scope.locals() if isinstance(v, Var))
-        known = self.symbols.union(*seen)
-        loop = _Loop(node, names, stops, returns, known, types)
+        loop = _Loop(node, names, stops, returns, self.known_symbols(), types)
         if returns:
             self._find_returned(loop)
         made = self._settled(loop, init)
@@ -227,6 +225,11 @@ class GraphRepeats(GraphCounting):
     def _field(self, node: ast.stmt, whole: Var, index: int, name: str) -> Expr:
         get = TupleGet(whole, index, self.source.span(node))
         return self.builder.emit(get, name)
+
+    def known_symbols(self) -> frozenset[Symbol]:
+        """The symbols that there are: of parameters, and of what names stand for."""
+        seen = (type_symbols(v.type) for v in self.scope.locals() if isinstance(v, Var))
+        return self.symbols.union(self.counters, *seen)
 
     def _find_returned(self, loop: _Loop) -> None:
         """The type of what a loop returns: its body is parsed once to see it."""

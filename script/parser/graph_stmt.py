@@ -31,10 +31,10 @@ from unity.op.effects import ASSERT
 
 from ..marker import Marker
 from .exits import assigned, needs_rest, read
-from .graph_expr import GraphEvaluator, Surroundings, Undefined, Unfinished
-from .graph_loops import NOTHING_LIVE, Follow, LocalBody, plain_params
+from .graph_closures import GraphClosures, closures_of
+from .graph_expr import Surroundings, Undefined
+from .graph_loops import NOTHING_LIVE, Follow, LocalBody
 from .graph_numbers import joined
-from .graph_repeat import GraphRepeats
 from .prim_func import attrs_of
 from .scope import MISSING, Scope
 from .source import Source
@@ -48,44 +48,12 @@ class _Branch:
     result: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sight:
-    """What a closure saw of the functions around it: its depth in them, and what names meant."""
-
-    depth: int
-    names: dict[str, object]
-
-
-class GraphStatements(GraphRepeats):
+class GraphStatements(GraphClosures):
     """Parses suites; names are rebound as Python does, each value to a variable of its own."""
 
     def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
         super().__init__(source, scope, around)
         self._declared: dict[str, Type] = {}  # of what the branch being parsed gives
-        self._closures: dict[Var, _Sight] = {}
-        self._names: frozenset[str] = frozenset()  # assigned in the function, and those around it
-        self._around: frozenset[str] = frozenset()  # assigned in the functions around it
-
-    def name(self, node: ast.Name) -> object:
-        """A name; a closure only as long as what it saw is what Python would show it."""
-        if node.id in self._around and self.scope.lookup(node.id) is MISSING:
-            raise self.source.error(
-                node,
-                f"{node.id!r} is assigned below the closure that reads it",
-                "assign it above the closure's def, or give it to the closure as an argument; "
-                "functions that call each other are functions of the module",
-            )
-        found = super().name(node)
-        sight = self._closures.get(found) if isinstance(found, Var) else None
-        for name, value in ({} if sight is None else sight.names).items():
-            if sight is not None and self.scope.seen_at(sight.depth, name) is not value:
-                raise self.source.error(
-                    node,
-                    f"{name!r} has changed since the def of {node.id!r}, which reads it",
-                    f"give {name!r} to the closure as an argument, or write its def behind the "
-                    "assignment",
-                )
-        return found
 
     def suite(
         self,
@@ -167,7 +135,7 @@ class GraphStatements(GraphRepeats):
             case ast.For():
                 return self.for_loop(node, live, None)
             case ast.FunctionDef():
-                self._nested_function(node)
+                self.nested_function(node)
             case ast.Assert():
                 self._assert(node)
             case ast.Return() | ast.Break() | ast.Continue():
@@ -303,40 +271,6 @@ class GraphStatements(GraphRepeats):
         self._inside(outer)
         return body
 
-    def _nested_function(self, node: ast.FunctionDef) -> None:
-        if not node.decorator_list:
-            self.scope.bind(node.name, LocalBody(node))
-            return
-        decorator = node.decorator_list[0]
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if len(node.decorator_list) != 1 or ast.unparse(called).split(".")[-1] != "function":
-            raise self.source.error(decorator, "a nested function takes @script.function alone")
-        pure, attrs = decorator_options(self, node)
-        depth, around = self.scope.depth, self._around
-        here = read(node.body) - {arg.arg for arg in node.args.args}
-        sees = {name: self.scope.seen_at(depth, name) for name in here - {node.name}}
-        outer = self._inside(self._child())
-        self._around = self._names
-        self.scope.push(function=True)
-        self.scope.bind(node.name, Unfinished())
-        params = []
-        for arg in plain_params(self, node):
-            if arg.annotation is None:
-                raise self.source.error(arg, f"the parameter {arg.arg!r} has no annotation")
-            kind = self.annotation(arg.annotation)
-            var = self.builder.param(arg.arg, kind, self.source.span(arg))
-            self.scope.bind(arg.arg, var)
-            params.append(var)
-        function = self.finish(node, pure, attrs)
-        self.scope.pop()
-        self._inside(outer)
-        self._around = around
-        closure = self.builder.emit(function, node.name, self.source.span(node))
-        known = {name: value for name, value in sees.items() if value is not MISSING}
-        self._closures[closure] = _Sight(depth, known)
-        self.name_params(closure, (arg.arg for arg in node.args.args))
-        self.scope.bind(node.name, closure)
-
     def finish(
         self, node: ast.FunctionDef, pure: bool | None, attrs: dict[str, object]
     ) -> Function:
@@ -344,12 +278,13 @@ class GraphStatements(GraphRepeats):
         declared = None if node.returns is None else self.annotation(node.returns)
         around, self.leaving, outer = self.leaving, None, self.symbols
         wanted, self.wanted = self.wanted, declared
-        names, self._names = self._names, self._names.union(assigned(node.body), _defined(node))
+        names, self.names = self.names, self.names.union(assigned(node.body), _defined(node))
+        defs, self.defs = self.defs, closures_of(node)
         whole, self._outermost = self._outermost, self.builder
         self.symbols = outer.union(*(type_symbols(p.type) for p in self.builder.params))
         result = self.suite(node.body, NOTHING_LIVE)
         self.leaving, self.symbols, self._outermost, self.wanted = around, outer, whole, wanted
-        self._names = names
+        self.names, self.defs = names, defs
         if result is None:
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"
@@ -392,21 +327,3 @@ class GraphStatements(GraphRepeats):
 def _defined(node: ast.FunctionDef) -> list[str]:
     """The functions that are defined within one."""
     return [n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and n is not node]
-
-
-def decorator_options(
-    parser: GraphEvaluator, node: ast.FunctionDef
-) -> tuple[bool | None, dict[str, object]]:
-    """``pure`` and ``attrs`` of a definition's decorator, which has not run."""
-    decorator = node.decorator_list[0]
-    pure: bool | None = True if parser.around.tvmscript else None
-    attrs: dict[str, object] = {}
-    for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
-        value = parser.constant(keyword.value)
-        if keyword.arg == "pure" and isinstance(value, bool):
-            pure = value
-        elif keyword.arg == "attrs" and isinstance(value, dict):
-            attrs = {str(k): v for k, v in value.items()}
-        else:
-            raise parser.source.error(keyword, "the decorator takes pure=bool and attrs=dict")
-    return pure, attrs

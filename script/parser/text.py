@@ -15,6 +15,7 @@ from unity.ir.attrs import NO_ATTRS
 from unity.ir.dims import Symbol
 from unity.ir.dtype import SHORT_NAMES, Array
 from unity.ir.graph import Function
+from unity.ir.lattice import function_type
 from unity.ir.module import Definition, ExternFunc, IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType, ObjectType, Type
@@ -23,11 +24,12 @@ from unity.op.builder import GraphBuilder
 from .. import annotations as words
 from .. import graph_names, prim_names
 from ..marker import Marker
-from ..program import ScriptExtern
+from ..program import ScriptExtern, ScriptFunction
 from .evaluate import Evaluator
+from .graph_closures import decorator_options
 from .graph_expr import Surroundings
 from .graph_func import parse_function, signature_of, verified
-from .graph_stmt import GraphStatements, decorator_options
+from .graph_stmt import GraphStatements
 from .prim_func import attrs_of, parse_prim_func
 from .scope import Named, Scope
 from .source import Source, of_text
@@ -226,6 +228,7 @@ class TextModule:
         names = {n: tuple(a.arg for a in node.args.args) for n, node in graphs.items()}
         done: dict[str, Definition] = {}
         externs: dict[str, ScriptExtern] = {}  # that `R.call_packed` names
+        lifted: dict[str, Function] = {}  # that were closures
         for name in self._order():
             definition = self.definitions[name]
             if not isinstance(definition, _Graph):
@@ -244,12 +247,15 @@ class TextModule:
             )  # fmt: skip
             called = around.refers.items()
             externs.update({n: e for n, e in called if isinstance(e, ScriptExtern)})
+            inner = {n: f.func for n, f in called if isinstance(f, ScriptFunction)}
+            signatures.update({n: function_type(f) for n, f in inner.items()})
+            lifted.update(inner)
             done[name] = function
             if definition.node.returns is None:
                 params = tuple(p.type for p in function.params)
                 signatures[name] = FuncType(params, function.result, function.pure)
         ordered = {name: done[name] for name in self.definitions}
-        return {**{n: e.func for n, e in externs.items()}, **ordered}
+        return {**{n: e.func for n, e in externs.items()}, **lifted, **ordered}
 
     def _order(self) -> list[str]:
         """The definitions, functions that leave out their result before those that name them."""

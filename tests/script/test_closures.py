@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -73,14 +74,8 @@ def test_they_see_what_is_around_them() -> None:
         (
             "{go}    @script.function\n    def c(y: f32[Tensor, n]) -> f32[Tensor, n]:\n"
             "        return y\n    return go(x)\n",
-            "'c' is assigned below the closure that reads it",
-            "functions of the module",
-        ),
-        (
-            "    @script.function\n    def go(y: f32[Tensor, n]) -> f32[Tensor, n]:\n"
-            "        return go(y)\n    return go(x)\n",
-            "'go' can't call itself: it is a closure",
-            "write it as a function of the module",
+            "'c' can be called only: it became a function of the module",
+            "with parameters for what it sees here",
         ),
         ("{go}    return go(x)\n", "unknown name 'c'", ""),
     ],
@@ -94,6 +89,177 @@ def test_what_python_would_show_them_otherwise_is_refused(body: str, said: str, 
         parse(HEAD + body.replace("{go}", go))
     assert caught.value.span is not None
     assert hint in (caught.value.hint or "")
+
+
+CALLING_THEMSELVES = [
+    pytest.param(
+        """    c = R.exp(x)
+    @script.function
+    def go(y: f32[Tensor, n], k: R.Prim("int64")) -> f32[Tensor, n]:
+        if k < 1:
+            return y
+        return go(y + c, k - 1)
+    return go(x, k)
+""",
+        lambda x, k: x + k * np.exp(x),
+        id="one",
+    ),
+    pytest.param(
+        """    c = R.exp(x)
+    d = (x, x * 2.0)
+    @script.function
+    def even(y: f32[Tensor, n], k: R.Prim("int64")) -> f32[Tensor, n]:
+        if k < 1:
+            return y + c
+        return odd(y, k=k - 1)
+    @script.function
+    def odd(y: f32[Tensor, n], k: R.Prim("int64")) -> f32[Tensor, n]:
+        if k < 1:
+            return y - d[1] * n
+        return even(y, k - 1)
+    return even(x, k) + odd(k=k, y=x)
+""",
+        lambda x, k: 2 * x + np.exp(x) - 2 * x * len(x),
+        id="each other",
+    ),
+    pytest.param(
+        """    s = x
+    for i in range(n):
+        @script.function
+        def go(y: f32[Tensor, n], k: R.Prim("int64")) -> f32[Tensor, n]:
+            if k < i:
+                return y
+            return go(y + 1.0, k - 1)
+        s = go(s, k)
+    return s
+""",
+        lambda x, k: x + sum(max(0, k - i + 1) for i in range(len(x))),
+        id="in a loop",
+    ),
+    pytest.param(
+        """    s = x
+    for c in (1.0, 2.0):
+        @script.function
+        def go(y: f32[Tensor, n], k: R.Prim("int64")) -> f32[Tensor, n]:
+            if k < 1:
+                return y
+            return go(y * c + x, k - 1)
+        s = go(s, k)
+    return s
+""",
+        lambda x, k: _twice(x, k),
+        id="in one that is written out",
+    ),
+    pytest.param(
+        """    def step(state: Tensor, row: Tensor):
+        return state + row, row * R.sum(x)
+    @script.function
+    def outer(y: f32[Tensor, n], k: R.Prim("int64")) -> f32[Tensor, n]:
+        @script.function
+        def inner(z: f32[Tensor, n], j: R.Prim("int64")) -> f32[Tensor, n]:
+            if j < 1:
+                return z
+            last, rows = R.scan(step, init=(R.sum(x),), inputs=(z,))
+            return inner(z + rows, j - 1)
+        if k < 1:
+            return y
+        return outer(inner(y, k), k - 1)
+    return outer(x, k)
+""",
+        lambda x, k: x * (1 + x.sum()) ** (k * (k + 1) // 2),
+        id="one within another",
+    ),
+]
+
+
+def _twice(x: np.ndarray, k: int) -> np.ndarray:
+    s = x
+    for c in (1.0, 2.0):
+        for _ in range(k):
+            s = s * c + x
+    return s
+
+
+@pytest.mark.parametrize(("body", "wanted"), CALLING_THEMSELVES)
+def test_they_call_themselves_natively(
+    body: str, wanted: Callable[[np.ndarray, int], np.ndarray]
+) -> None:
+    module = parse(HEAD + body)
+    assert unity.structural_equal(module, parse(print_module(module), constants_of(module)))
+    exe = unity.compile(module)
+    assert set(exe.native().values()) == {"native"}
+    x = np.array([0.5, -0.25, 1.0], np.float32)
+    for k in (0, 1, 3):
+        for found in (interpret(module, "main", [x, k]), exe(x, k)):
+            np.testing.assert_allclose(np.asarray(found), wanted(x, k), rtol=1e-5)
+
+
+def test_their_sizes_are_those_around_them() -> None:
+    module = parse("""
+n = dim("n")
+m = dim("m")
+@script.function
+def main(x: f32[Tensor, n], z: f32[Tensor, m]):
+    @script.function
+    def go(y: f32[Tensor, n], k: R.Prim("int64")) -> f32[Tensor, n]:
+        if k < 1:
+            return y
+        return go(y + 1.0, k - 1)
+    return go(z, 2)
+""")
+    x = np.zeros(3, np.float32)
+    for run in (unity.compile(module), lambda *args: interpret(module, "main", args)):
+        np.testing.assert_array_equal(np.asarray(run(x, x)), x + 2)
+        with pytest.raises(unity.UnityError, match="symbol n|'n'"):
+            run(x, np.zeros(4, np.float32))
+
+
+SELF = """    c = x
+    @script.function
+    def go(y: f32[Tensor, n]) -> f32[Tensor, n]:
+        if k < 2:
+            return y
+        return go(y + c)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (f"{SELF}    c = x * 2.0\n    return go(x)\n", "'c' has changed since the def of 'go'"),
+        (f"{SELF}    return go(x, x)\n", "go takes 1 arguments, got 2"),
+        (
+            f"{SELF}    return R.add(go, x)\n",
+            "'go' can be called only: it became a function of the module",
+        ),
+        (
+            f"{SELF}    return go(x)\n".replace(" -> f32[Tensor, n]", ""),
+            "'go' is called before it is known what it returns",
+        ),
+    ],
+)
+def test_mistakes_with_them(body: str, said: str) -> None:
+    with pytest.raises(unity.UnityError, match=said) as caught:
+        parse(HEAD + body)
+    assert caught.value.span is not None
+
+
+@script.function
+def countdown(x: f32[Tensor, n], k: Annotated[int, R.Prim("int64")]) -> f32[Tensor, n]:
+    step = x * 0.5
+
+    @script.function
+    def go(y: f32[Tensor, n], k: Annotated[int, R.Prim("int64")]) -> f32[Tensor, n]:
+        if k < 1:
+            return y
+        return go(y - step, k - 1)
+
+    return go(x, k)
+
+
+def test_one_of_a_decorated_function() -> None:
+    np.testing.assert_array_equal(countdown(X, 3), X - 1.5 * X)
+    assert [*countdown.module().functions] == ["go", "countdown"]
 
 
 @script.function
