@@ -79,6 +79,7 @@ GRAPH = Pipeline(
         SealEngines(),  # before any pass looks into what engines are given
         Normalize(),  # every later pass expects A-normal form with types
         InlineFunctions(),  # the rules look into one function; shapes are those of the call
+        RequireElements(),  # while argmax and median are ops
         ExpandOps(),  # before anything asks what a call is
         MatchKernelCalls(),  # before kernels are joined, whose sizes are then one
         FoldConstants(),  # shapes and weights become known, which the rules look for
@@ -90,7 +91,6 @@ GRAPH = Pipeline(
         EliminateDeadCode(),  # integers that nothing reads any more
         SimplifyOps(),
         CountNonzero(),  # before call sites are told: its parts are kernels
-        RequireElements(),  # while argmax is an op
         EliminateDeadCode(),  # what rules went around: some passes go by who reads a value
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights

@@ -13,12 +13,12 @@ from unity.op.registry import axes_attr
 from ...passes import Context, Pass, map_functions
 from ..rewriter import BodyRewriter
 
-_OF_SOME = ("argmax", "argmin")
+_OF_SOME = ("argmax", "argmin", "median")
 
 
 @dataclass(frozen=True, slots=True)
 class RequireElements(Pass):
-    """Puts an assertion before each `R.argmax` and `R.argmin` over what may have no element.
+    """Puts an assertion before each `R.argmax`, `R.argmin` and `R.median` over what may be empty.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -29,13 +29,13 @@ class RequireElements(Pass):
     ...     return y
     ... ''')
     >>> print(print_module(RequireElements()(before, Context())), end="")
+    elements_of_argmax = dim("elements_of_argmax", min=1)
     n = dim("n")
-    some = dim("some", min=1)
     <BLANKLINE>
     <BLANKLINE>
     @script.function
     def main(x: f32[Tensor, 4, n]) -> i64[Tensor, 4]:
-        y_over_nothing = R.match_cast(R.shape(n), R.Shape(some))
+        y_over_nothing = R.match_cast(R.shape(n), R.Shape(elements_of_argmax))
         y = R.argmax(x, axis=1)
         return y
     """
@@ -56,7 +56,7 @@ class _Requiring(BodyRewriter):
             over = axes_attr(value.attrs, "axis", len(x.shape))
             count = product(x.shape[k] for k in over)
             if not always_ge(count, 1):
-                some = dim(self.fresh("some").name, min=1)
+                some = dim(self.fresh(f"elements_of_{name}").name, min=1)
                 told = ShapeValue((count,), var.span)
                 self.match_cast(told, ShapeType((some,)), f"{var.name}_over_nothing", var.span)
         return value

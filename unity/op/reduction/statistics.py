@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.dims import as_dim, equal, floordiv, product
 from unity.ir.dtype import INT64, Array, dtype
@@ -118,8 +119,7 @@ def _infer_median(call: OpCall) -> Type:
     values = infer_reduced(call, x, x.dtype)
     if isinstance(x.shape, tuple):
         over = axes_attr(call.attrs, "axis", len(x.shape))
-        empty = {k for k, n in enumerate(x.shape) if equal(n, 0)}
-        if empty and empty <= set(over):
+        if any(equal(x.shape[k], 0) for k in over):
             raise call.error(f"{type_text(x)} is empty over axis {axis}: it has no middle element")
     if not isinstance(axis, int):
         return values
@@ -162,14 +162,13 @@ def _refer_median(args: Sequence[RefArg], attrs: Attrs) -> RefArg:
     shape = [n for k, n in enumerate(x.shape) if k not in over]
     count = math.prod(x.shape[k] for k in over)
     rows = np.moveaxis(x, over, range(x.ndim - len(over), x.ndim)).reshape(*shape, count)
-    if count:
-        order = np.argsort(rows, axis=-1, kind="stable")
-        nans = np.sum(rows != rows, axis=-1, keepdims=True)
-        at = np.where(nans > 0, count - nans, (count - 1) // 2)
-        place = np.take_along_axis(order, at, -1)[..., 0]
-        value = np.take_along_axis(rows, place[..., None], -1)[..., 0]
-    else:
-        place, value = np.zeros(shape, np.int64), np.zeros(shape, x.dtype)
+    if not count:
+        raise UnityError(f"median: shape {x.shape} is empty over axis {axis}")
+    order = np.argsort(rows, axis=-1, kind="stable")
+    nans = np.sum(rows != rows, axis=-1, keepdims=True)
+    at = np.where(nans > 0, count - nans, (count - 1) // 2)
+    place = np.take_along_axis(order, at, -1)[..., 0]
+    value = np.take_along_axis(rows, place[..., None], -1)[..., 0]
     if flag_attr(attrs, "keepdims"):
         value, place = np.expand_dims(value, over), np.expand_dims(place, over)
     if isinstance(axis, int):
@@ -299,7 +298,7 @@ OPS: tuple[OpDef, ...] = (
         _refer_median,
         """The middle element over `axis`, the lower one of two (R.median, torch.median).
 
-        Where there is a NaN, the first of them. Over an axis empty only at run time it is 0.
+        Where there is a NaN, the first of them. Over an axis without elements it is an error.
         `axis` is an int: ``(values, indices)``, the indices int64 along that axis; or several
         axes, or None for all of them: the values alone.
         """,
