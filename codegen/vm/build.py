@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from unity.codegen.vm.alignment import on_lines
 from unity.codegen.vm.body import build_function
+from unity.codegen.vm.numbers import with_dims
 from unity.codegen.vm.tables import Host, Tables
 from unity.errors import UnsupportedError
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.runtime.program import Program
+from unity.transform.graph.simplify.dce import references
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,10 @@ def build_program(module: IRModule) -> Built:
     tables = Tables(module)
     graph = module.graph_functions()
     tables.names.update({name: tables.reserve() for name in graph})
+    called = {name for function in graph.values() for name in references(function.body)}
     for name, function in graph.items():
-        tables.functions[tables.names[name]] = build_function(name, function, tables)
+        code = build_function(name, function, tables)
+        tables.functions[tables.names[name]] = code if name in called else with_dims(code)
     if tables.gaps:
         raise UnsupportedError("the VM can't run this module", tables.gaps)
     return Built(tables.program(), on_lines(tables.constants()), tables.hosts())
