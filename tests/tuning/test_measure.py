@@ -194,7 +194,10 @@ def test_sites_of_branches_and_loops_are_measured(tmp_path: Path) -> None:
         table = exe.explain()
         assert {road.name for road in table.roads if road.seconds} >= {"tir", "library:openblas"}
         assert "measured" in table["matmul"].reason or "fastest" in table["matmul"].reason
-        for got, want in zip(exe(x, w), interpret(module, "main", [x, w]), strict=True):
+        found, wanted = exe(x, w), interpret(module, "main", [x, w])
+        assert isinstance(found, tuple)
+        assert isinstance(wanted, tuple)
+        for got, want in zip(found, wanted, strict=True):
             np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)
     assert table["main/z"].choice == "library:openblas.gemm"
     assert table["main/z"].reason == "override 'main/z'"

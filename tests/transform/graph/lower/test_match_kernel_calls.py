@@ -47,7 +47,9 @@ def test_what_is_not_known_is_checked(x: str, y: str) -> None:
                 with pytest.raises(UnityError, match=r"got \d|\d here"):
                     run(*args)
                 continue
-            first, second = run(*args)
+            found = run(*args)
+            assert isinstance(found, tuple)
+            first, second = found
             np.testing.assert_array_equal(np.asarray(first), args[0] + args[1][:a])
             np.testing.assert_array_equal(np.asarray(second), args[1][a:])
 
