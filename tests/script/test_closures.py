@@ -210,7 +210,7 @@ def main(x: f32[Tensor, n], z: f32[Tensor, m]):
     x = np.zeros(3, np.float32)
     for run in (unity.compile(module), lambda *args: interpret(module, "main", args)):
         np.testing.assert_array_equal(np.asarray(run(x, x)), x + 2)
-        with pytest.raises(unity.UnityError, match="symbol n|'n'"):
+        with pytest.raises(unity.UnityError, match=r"symbol n|'n'"):
             run(x, np.zeros(4, np.float32))
 
 

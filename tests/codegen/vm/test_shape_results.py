@@ -76,12 +76,12 @@ def test_native_saved_and_in_c(tmp_path: Path) -> None:
     exe.save(tmp_path / "shapes.unity")
     again = unity.load(tmp_path / "shapes.unity")
     for ready in (exe, again):
-        (rows, columns), y = ready(X)
-        assert (rows, columns) == y.shape == (8, 3)
-        assert {type(rows), type(columns)} == {int}
+        shape, result = ready(X)
+        assert shape == result.shape == (8, 3)
+        assert {type(size) for size in shape} == {int}
         compare(ready["caller"](X), ((4, 3), np.zeros((4, 3))))
     path = tmp_path / "libshapes.so"
     exe.export_library(path)
-    out = [np.zeros((), np.int64), np.zeros((), np.int64), np.zeros((8, 3), np.float32)]
-    Exported(path).run([X], out)
-    assert [int(v) for v in out[:2]] == [8, 3]
+    rows, columns, y = np.zeros((), np.int64), np.zeros((), np.int64), np.zeros((8, 3), np.float32)
+    Exported(path).run([X], [rows, columns, y])
+    assert (int(rows), int(columns)) == (8, 3)
