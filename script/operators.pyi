@@ -864,7 +864,7 @@ def mean(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = F
 def median(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The middle element over `axis`, the lower one of two (R.median, torch.median).
 
-    Where there is a NaN, the first of them. Over an axis empty only at run time it is 0.
+    Where there is a NaN, the first of them. Over an axis without elements it is an error.
     `axis` is an int: ``(values, indices)``, the indices int64 along that axis; or several
     axes, or None for all of them: the values alone.
 

@@ -81,8 +81,8 @@ def test_as_in_python(lines: str, expected: object) -> None:
         ("return round(x)", "'round' computes nothing of a tensor"),
         (
             "@script.function\n    def g(y: f32[Tensor, 8]) -> f32[Tensor, 8]:\n"
-            "        return g(y)\n    return g(x)",
-            "'g' can't call itself: it is a closure",
+            "        return g(y)\n    return R.add(g, x)",
+            "'g' can be called only: it became a function of the module",
         ),
         ("return main(x)", "'main' is called before it is known what it returns"),
         ("return times(x, 1, 2.5)", "2.5 is no int64"),

@@ -120,3 +120,29 @@ def main(x: R.Tensor(("n",), "float32")):
     assert attrs["tir_var_upper_bound"] == (("n", 64),)
     assert attrs["of"] == (("a", (("b", 1),)), ("c", "d"))
     checked(module, X[0])
+
+
+def test_closures_that_call_themselves() -> None:
+    module = tvmscript.parse("""
+@R.function
+def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+    by = R.multiply(x, R.const(2.0, "float32"))
+
+    @R.function
+    def grown(
+        y: R.Tensor((2, 3), "float32"), i: R.Tensor((), "int64")
+    ) -> R.Tensor((2, 3), "float32"):
+        again = R.less(i, R.const(3, "int64"))
+        if again:
+            z = R.add(y, by)
+            j = R.add(i, R.const(1, "int64"))
+            result = grown(z, j)
+        else:
+            result = y
+        return result
+
+    out = grown(x, R.const(0, "int64"))
+    return out
+""")
+    np.testing.assert_array_equal(checked(module, X), X + 6 * X)
+    assert set(unity.compile(module).native().values()) == {"native"}

@@ -76,15 +76,6 @@ WITH_PYTHON = """@R.function
         z = R.call_py_func("f", (x,), out_sinfo=R.Tensor((4,), "float32"))
         return z
 """
-WITHIN_ITSELF = """@R.function
-    def main(x: R.Tensor((4,), "float32")):
-        @R.function
-        def inner(y: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
-            z = inner(y)
-            return z
-        z = inner(x)
-        return z
-"""
 REFUSED = {
     "a kernel of a kernel": (
         CALLING.format(function=FROM_A_KERNEL),
@@ -101,10 +92,6 @@ REFUSED = {
     "a call of Python": (
         CALLING.format(function=WITH_PYTHON),
         "Unity has no R.call_py_func: functions of Python a",
-    ),
-    "a closure of itself": (
-        CALLING.format(function=WITHIN_ITSELF),
-        "'inner' can't call itself: it is a closure",
     ),
     "ret, a keyword": (returning("T.ret(x * y, zzz=1)"), "T.ret has no parameter 'zzz'"),
     "ret, a dtype": (returning("T.ret(x * y, dtype=-7)"), "returns int32, T.ret says -7"),
