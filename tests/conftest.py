@@ -8,11 +8,13 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.extras import IMPORT_TORCH, missing, prepare
+from tests.costs import Costs, is_of_everything, seconds_of
+from tests.extras import IMPORT_TORCH, may_need, missing, prepare
 from tests.print_back import PrintBack
 from tests.rotation import rotate
 from unity.ir.module import IRModule
@@ -33,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     ours = parser.getgroup("unity")
     ours.addoption("--extras", action="store_true", help="the tests that need torch and packages")
     ours.addoption("--turn", type=int, default=0, help="which cases of rotated tests run")
+    ours.addoption("--costs", action="store_true", help="note what tests take in tests/costs.json")
     ours.addoption("--new-seeds", action="store_true", help="random programs nobody has seen")
     ours.addoption("--every-program", action="store_true", help="read back all that is printed")
 
@@ -42,7 +45,15 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--extras without {', '.join(names)}: CONTRIBUTING.md says how")
     os.environ.setdefault("UNITY_COMPILE_PROCESSES", "1")  # tests run side by side already
     settings.load_profile("seeds" if config.getoption("--new-seeds") else "unity")
+    if config.getoption("--costs"):
+        config.pluginmanager.register(Costs())
     config.stash[PRINT_BACK] = PrintBack(bool(config.getoption("--every-program")))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a test that needs more, where those alone run."""
+    left_out = config.getoption("--extras") and not may_need(collection_path)
+    return True if left_out else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
@@ -51,7 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]
-    rotate(items, int(config.getoption("--turn") or 0))
+    by_cost = is_of_everything(config) or config.getoption("--extras")
+    rotate(items, int(config.getoption("--turn") or 0), seconds_of() if by_cost else {})
 
 
 def pytest_collection_finish() -> None:

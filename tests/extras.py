@@ -29,6 +29,11 @@ def missing(markers: Iterable[str] = tuple(NEEDED)) -> list[str]:
     return [p for marker in markers for p in NEEDED[marker] if find_spec(p) is None]
 
 
+def may_need(path: Path) -> bool:
+    """Whether a file may hold tests that need more, by its text; folders may."""
+    return path.is_dir() or any(f"mark.{marker}" in path.read_text() for marker in NEEDED)
+
+
 def prepare(items: list[pytest.Item], only: bool) -> list[pytest.Item]:
     """Skip tests that miss a package, or (`only`) take those that need one; give the others."""
     others: list[pytest.Item] = []

@@ -2,6 +2,8 @@
 
 A test marked ``rotated(n)`` runs every ``SHARE * n``-th of its cases, one without cases at every
 ``SHARE * n``-th turn; the others are slow tests this time. So ``rotated(1 / 4)`` leaves each third.
+In a run of everything no test takes more than `LONGEST` either, marked or not: of one that does by
+what `costs` says, fewer cases run, or it runs more seldom, so that it takes as long on average.
 Which ones is the turn, ``--turn``: 0 if nobody says, and another one for each commit in CI. Tests
 begin at different turns, so that all of them take about as long.
 """
@@ -9,27 +11,56 @@ begin at different turns, so that all of them take about as long.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from math import ceil
 from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
+from tests.costs import without_case
+
 SHARE = 12
 """How many times longer all turns are than tests say: what fits in the time that a run has."""
+LONGEST = 0.5
+"""Seconds of CPU that one test may take of a run of everything, on average."""
 
 
-def rotate(items: list[pytest.Item], turn: int) -> None:
-    """Mark as slow the cases whose turn it is not."""
+def rotate(items: list[pytest.Item], turn: int, seconds: Mapping[str, float]) -> None:
+    """Mark as slow the cases whose turn it is not.
+
+    Args:
+        items: What was collected.
+        turn: Which turn it is.
+        seconds: What one case takes, by test; none, where a test is not there.
+    """
+    cases = Counter(without_case(item.nodeid) for item in items)
     seen = Counter[str]()
     for item in items:
+        test = without_case(item.nodeid)
         marker = item.get_closest_marker("rotated")
-        if marker is None:
-            continue
-        test = item.nodeid.partition("[")[0]
-        turns = round(SHARE * marker.args[0])
-        if (seen[test] + crc32(test.encode()) + turn) % turns:
+        marked = 0.0 if marker is None else marker.args[0]
+        if not runs(test, seen[test], turn, turns(marked, cases[test] * seconds.get(test, 0.0))):
             item.add_marker(pytest.mark.slow)
         seen[test] += 1
+
+
+def turns(marked: float, seconds: float) -> int:
+    """In how many turns each case of a test runs once.
+
+    Args:
+        marked: What its mark says; 0 without one.
+        seconds: What all its cases take together.
+
+    >>> turns(1 / 4, 0.0), turns(0, 0.3), turns(0, 7.0), turns(2, 7.0)
+    (3, 1, 14, 24)
+    """
+    return max(1, round(SHARE * marked), ceil(seconds / LONGEST))
+
+
+def runs(test: str, case: int, turn: int, count: int) -> bool:
+    """Whether a case of a test, by its place among all, runs at one of so many turns."""
+    return (case + crc32(test.encode()) + turn) % count == 0
 
 
 def examples(count: int) -> int:
