@@ -186,12 +186,17 @@ class Expressions(Masks):
                     return known
                 (x, sure_x), (y, sure_y) = self._index(a), self._index(b)
                 sure = sure_x and sure_y
-                made = self._combined(op, x, y, "nsw " if sure else ""), sure
-                held = leaves(e)
-                # what it loads may be another number when it is met again
-                return made if held.loads or held.calls else self.em.note(e, made)
+                return self._noted(e, self._combined(op, x, y, "nsw " if sure else ""), sure)
+            case Binary():
+                known = self.em.indices.get(e)
+                return known or self._noted(e, self.expr(e), self._is_counted(e))
             case _:
                 return self.expr(e), self._is_counted(e)
+
+    def _noted(self, e: PrimExpr, value: str, sure: bool) -> tuple[str, bool]:
+        """What an index came to, kept; what it loads may be another number when it is met again."""
+        held, made = leaves(e), (value, sure)
+        return made if held.loads or held.calls or held.selects else self.em.note(e, made)
 
     def _combined(self, op: str, x: str, y: str, flags: str) -> str:
         if op == "add":

@@ -70,12 +70,14 @@ class DType:
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector type of `lanes` such elements."""
-        return self if lanes == self.lanes else DType(self.name, lanes)
+        if lanes == self.lanes:
+            return self
+        return _MADE.get((self.name, lanes)) or DType(self.name, lanes)
 
     @property
     def element(self) -> DType:
         """The scalar type."""
-        return self if self.lanes == 1 else DType(self.name)
+        return self.with_lanes(1)
 
     def __str__(self) -> str:
         """The name, with ``xN`` for a vector."""

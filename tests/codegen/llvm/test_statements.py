@@ -8,11 +8,14 @@ import pytest
 from tests.codegen.llvm.levels import LEVELS, runs_here
 from tests.codegen.llvm.run_kernel import HOST, build, run
 from tests.transform.tensor.kernels import assert_same
-from unity.codegen.llvm import OUT_OF_BOUNDS
+from unity.codegen.llvm import OUT_OF_BOUNDS, expr
+from unity.codegen.llvm.arithmetic import int_binary
+from unity.codegen.llvm.emitter import Emitter
 from unity.errors import UnityError
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType, dtype
 from unity.ir.prim_expr import (
     Binary,
+    BinaryOp,
     Broadcast,
     Compare,
     Load,
@@ -351,3 +354,30 @@ def main(table: i64[Buffer, 16], out: i64[Buffer, 4]) -> None:
     table = np.asarray([3, 30, 0, 0, 5, 50, 2, 20, 0, 0, 7, 70, 0, 0, 1, 11], np.int64)
     out = run(func, [table], np.zeros(4, np.int64))
     np.testing.assert_array_equal(out, [30, 20, 50, 70])
+
+
+@pytest.mark.parametrize(("second", "times"), [("i // 3", 1), ("t[0] // 3", 4)])
+def test_a_division_that_indices_share_is_worked_out_once(
+    second: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that reads memory may be another number when it is met again."""
+    func = parse(f"""
+@script.prim_func
+def main(a: f32[Buffer, 8], t: i64[Buffer, 1], c: f32[Buffer, 8]) -> None:
+    for i in range(6):
+        c[{second}] = a[{second} * 2]
+        c[{second} * 3 + 2] = a[{second} * 4 + 1]
+""").prim_funcs()["main"]
+    divided: list[BinaryOp] = []
+
+    def counted(
+        em: Emitter, op: BinaryOp, dtype: DType, a: str, b: str, *, nonnegative: bool, safe: bool
+    ) -> str:
+        divided.append(op)
+        return int_binary(em, op, dtype, a, b, nonnegative=nonnegative, safe=safe)
+
+    monkeypatch.setattr(expr, "int_binary", counted)
+    a, t = np.arange(8, dtype=np.float32), np.asarray([5], np.int64)
+    c = run(func, [a, t], np.zeros(8, np.float32))
+    assert divided == ["floordiv"] * times
+    np.testing.assert_array_equal(c[[1, 5]], a[[2, 5]])
