@@ -7,14 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import unity
 from unity.codegen.llvm.host import host_target
-from unity.codegen.workers.child import Child, ChildError
+from unity.codegen.workers.child import Child, ChildError, Message
+from unity.script import parse
+from unity.transform import Context, pipeline
 from unity.transform.schedule import default_schedule
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
+from unity.tuning.tasks import tasks_of
 from unity.tuning.workers import Candidate, Measurer
+from unity.tuning.workers.run import Runner
 
 from .kernels import MATMUL, tasks
 
@@ -67,3 +73,37 @@ def test_candidates_are_compiled_compared_and_timed() -> None:
     assert slower.ratio > 3
     assert "no block 'nothing'" in refused.why
     assert refused.seconds is None
+
+
+def test_constants_are_as_far_as_in_a_program_between_calls() -> None:
+    small, large = (np.ones((64, n), np.float32) for n in (16, 256))
+    text = """
+@script.function
+def main(x: f32[Tensor, 8, 64]):
+    return R.matmul(x, R.const("small")), R.matmul(x, R.const("large"))
+"""
+    program = parse(text, {"small": small, "large": large})
+    both = tasks_of(program, pipeline("cpu"), Context(HERE))
+    own = {sum(t.constants.values()): t for t in both}
+    assert sorted(own) == [small.nbytes, large.nbytes]
+    assert {t.between for t in both} == {small.nbytes + large.nbytes}
+    assert [own[n].copies for n in sorted(own)] == [17, 1]
+    assert replace(own[small.nbytes], between=1 << 40).copies == 64
+    assert tasks(MATMUL, HERE)[0].copies == 1
+
+
+def test_calls_take_turns_with_copies(tmp_path: Path) -> None:
+    exe = unity.compile(parse(MATMUL), threads=1)
+    exe.save(tmp_path / "reference.unity")
+    inputs: list[Message] = []
+    for k, (shape, copies) in enumerate([((32, 48), 1), ((48, 64), 3)]):
+        np.ones(shape, np.float32).tofile(tmp_path / str(k))
+        told: Message = {"file": str(tmp_path / str(k)), "dtype": "float32", "shape": [*shape]}
+        inputs.append({**told, "copies": copies})
+    runner = Runner()
+    runner.reference({"path": str(tmp_path / "reference.unity"), "inputs": inputs})
+    met: list[tuple[int, ...]] = []
+    for _ in range(6):
+        runner.in_turn(lambda *arrays: met.append(tuple(map(id, arrays))))
+    assert met[:3] == met[3:]
+    assert [len({m[k] for m in met}) for k in (0, 1)] == [1, 3]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from unity.ir.dims import Symbol
 from unity.ir.graph import (
     BindingBlock,
     Body,
     CallTir,
+    Constant,
     Expr,
     Function,
     FunctionRef,
@@ -30,6 +31,8 @@ from unity.transform import Context, Pipeline
 from unity.transform.rules.by_default import ScheduleDefault, awaits_layout
 from unity.transform.rules.canonical import canonical, identity
 
+_MOST_COPIES, _MOST_BYTES, _FEW_BYTES = 64, 1 << 28, 1 << 12
+"""Copies of a kernel's constants, and bytes of all together, at most; and what needs none."""
 KERNEL, CALLER = "kernel", "main"
 """What a task's kernel and the graph function that calls it are called."""
 
@@ -48,6 +51,8 @@ class Task:
         sizes: What unknown sizes are, by name, sorted.
         count: How many call sites there are.
         target: The machine.
+        constants: Which operands of the call are constants, and how many bytes each has.
+        between: Bytes of constants that the whole program has: it reads them between two calls.
     """
 
     identity: str
@@ -58,6 +63,20 @@ class Task:
     sizes: tuple[tuple[str, int], ...]
     count: int
     target: Target
+    constants: Mapping[int, int] = field(default_factory=dict)
+    between: int = 0
+
+    @property
+    def copies(self) -> int:
+        """With how many copies of its constants calls take turns: they lie as far as in a program.
+
+        Weights of a kernel that is called again and again lie in the nearest cache; in a program
+        all others are read before they are read once more.
+        """
+        own = sum(self.constants.values())
+        if own < _FEW_BYTES:
+            return 1
+        return max(1, min(_MOST_COPIES, min(self.between, _MOST_BYTES) // own))
 
     def module(self, func: PrimFunc | None = None) -> IRModule:
         """A program of this kernel alone.
@@ -97,7 +116,9 @@ def tasks_of(
     lowered = passes.until(ScheduleDefault).run(module, ctx)
     kernels = lowered.prim_funcs()
     found: dict[tuple[object, ...], Task] = {}
-    for call in (c for f in lowered.graph_functions().values() for c in calls_in(f.body)):
+    calls = [c for f in lowered.graph_functions().values() for c in calls_in(f.body)]
+    read = {a: a.data.nbytes for c in calls for a in c.args if isinstance(a, Constant)}
+    for call in calls:
         func = kernels.get(call.callee.name)
         if func is None or not awaits_layout(func):
             continue
@@ -121,6 +142,8 @@ def tasks_of(
                 sizes=here,
                 count=1 if before is None else before.count + 1,
                 target=ctx.target,
+                constants={k: read[a] for k, a in enumerate(call.args) if isinstance(a, Constant)},
+                between=sum(read.values()),
             )
     return sorted(found.values(), key=lambda t: (-t.count, t.name, t.sizes))
 

@@ -161,7 +161,9 @@ class Measurer:
                 path = self._path(f"input{k}")
                 value.tofile(path)
                 name = task_dtype(task, k)
-                found.append({"file": str(path), "dtype": name, "shape": [*value.shape]})
+                copies = task.copies if k in task.constants else 1
+                told: Message = {"file": str(path), "dtype": name, "shape": [*value.shape]}
+                found.append({**told, "copies": copies})
             else:
                 found.append({"shape": [*cast("tuple[int, ...]", value)]})
         return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import cycle
 from typing import cast
 
 import numpy as np
@@ -22,16 +24,22 @@ _FAR, _LONG = 4.0, 2e-3
 
 
 class Runner:
-    """Carries the reference: the kernel as it is by default, its inputs and its results."""
+    """Carries the reference: the kernel as it is by default, its inputs and its results.
+
+    Calls take turns with copies of its constants (`Task.copies`).
+    """
 
     def __init__(self) -> None:
         self._call: Callable[..., object] | None = None
         self._inputs: Sequence[object] = ()
+        self._turns: Iterator[Sequence[object]] = iter(())
         self._expected: object = None
 
     def reference(self, request: Message) -> Message:
         """Take a kernel to compare with: ``path`` of its executable, ``inputs`` its arrays."""
-        self._inputs = [_loaded(x) for x in cast("Sequence[Message]", request["inputs"])]
+        copies = [_loaded(x) for x in cast("Sequence[Message]", request["inputs"])]
+        each = [[c[k % len(c)] for c in copies] for k in range(max(map(len, copies), default=1))]
+        self._inputs, self._turns = each[0], cycle(each)
         self._call = load(str(request["path"]))
         self._expected = copied(self._call(*self._inputs))
         return {}
@@ -48,29 +56,35 @@ class Runner:
         if wrong is not None:
             return {"wrong": wrong}
         seconds, races = float(str(request["seconds"])), int(str(request["races"]))
-        once = [_once(c, self._inputs) for c in (self._call, call)]
+        both = [partial(self.in_turn, c) for c in (self._call, call)]
+        once = [_once(c) for c in both]
         if once[1] > _FAR * once[0] and once[1] > _LONG:
             return {"seconds": once[1], "reference": once[0]}  # more of it would tell no more
-        usual, found = agreeing([self._call, call], self._inputs, seconds, races)
+        usual, found = agreeing(both, (), seconds, races)
         wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
         if wrong is not None:
             return {"wrong": f"when it was called again, {wrong}"}
         return {"seconds": found, "reference": usual}
 
+    def in_turn(self, call: Callable[..., object]) -> None:
+        """Call a kernel with the next copies."""
+        call(*next(self._turns))
 
-def _once(call: Callable[..., object], inputs: Sequence[object]) -> float:
+
+def _once(call: Callable[[], object]) -> float:
     begin = time.perf_counter()
-    call(*inputs)
+    call()
     return time.perf_counter() - begin
 
 
-def _loaded(given: Message) -> object:
-    """An array out of a file, or a shape."""
+def _loaded(given: Message) -> list[object]:
+    """An array out of a file, as often as it is wanted, or a shape."""
     shape = tuple(cast("list[int]", given["shape"]))
     if "file" not in given:
-        return shape
+        return [shape]
     made: Array = np.fromfile(str(given["file"]), dtype(str(given["dtype"])).numpy)
-    return made.reshape(shape)
+    first = made.reshape(shape)
+    return [first, *(first.copy() for _ in range(1, int(str(given["copies"]))))]
 
 
 if __name__ == "__main__":

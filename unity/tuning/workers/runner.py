@@ -63,7 +63,8 @@ class Reference:
     Attributes:
         name: The kernel's.
         path: The executable of the kernel as it is by default.
-        inputs: What it is called with: the file, the dtype and the shape of each array, and shapes.
+        inputs: What it is called with: the file, the dtype and the shape of each array, with how
+            many copies of it calls take turns, and shapes.
         tolerance: How far results may be apart, relative to the largest.
     """
 
