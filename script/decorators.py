@@ -101,7 +101,10 @@ def _function(
     func = parse_function(source, node, captured, around, pure, attrs)
     others = {name: other.func for name, other in around.refers.items()}
     verified(node.name, func, node, source, others)
-    return ScriptFunction(plain.__name__, func, dict(around.refers))
+    made: ScriptFunction[P, T] = ScriptFunction(plain.__name__, func, dict(around.refers))
+    if around.called_within:  # they share `refers`, and name it
+        around.refers[node.name] = made
+    return made
 
 
 def _prim_func(definition: Callable[P, None], attrs: Mapping[str, object]) -> ScriptPrimFunc[P]:

@@ -37,7 +37,7 @@ from .exits import assigned, read
 from .graph_expr import GraphEvaluator, Lifted, Surroundings
 from .graph_loops import LocalBody, plain_params
 from .graph_repeat import GraphRepeats
-from .scope import MISSING, Scope
+from .scope import MISSING, Named, Scope
 from .source import Source
 
 
@@ -303,6 +303,7 @@ class GraphClosures(GraphRepeats):
                     todo.append(value.node)
                 elif isinstance(value, SymDim) or self.scope.local(part.id) is not MISSING:
                     found[part.id] = self.name(part)
+        self.around.called_within |= any(isinstance(v, Named) for v in found.values())
         return found
 
 

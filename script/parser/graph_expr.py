@@ -72,6 +72,7 @@ class Surroundings:
         params: The names of parameters of functions that are called by name, and of closures.
         text: Whether a printed text is parsed: types it declares are trusted.
         forward: Finds a decorated function that is defined below this one.
+        called_within: Whether a closure that became a function calls the one that is parsed.
         tvmscript: Whether TVM's rules hold: a result that is declared more narrowly is asserted to
             be so, and a function is pure unless it says that it is not.
     """
@@ -83,6 +84,7 @@ class Surroundings:
     params: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     text: bool = False
     tvmscript: bool = False
+    called_within: bool = False
     forward: Callable[[str], ScriptForward | None] | None = None
 
 

@@ -262,6 +262,39 @@ def test_one_of_a_decorated_function() -> None:
     assert [*countdown.module().functions] == ["go", "countdown"]
 
 
+def another_f() -> script.ScriptFunction[..., Tensor]:
+    @script.function
+    def f(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        return x * 100.0
+
+    return f
+
+
+def test_they_call_the_function_around_them() -> None:
+    """It may be called otherwise in a module where another one has its name."""
+    other = another_f()
+
+    @script.function
+    def f(x: f32[Tensor, n], k: Annotated[int, R.Prim("int64")]) -> f32[Tensor, n]:
+        @script.function
+        def go(y: f32[Tensor, n], j: Annotated[int, R.Prim("int64")]) -> f32[Tensor, n]:
+            if j < 1:
+                return f(y, k - 1)
+            return go(y + 1.0, j - 1)
+
+        if k < 1:
+            return x
+        return go(x, 2)
+
+    @script.function
+    def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        return other(x) + f(x, 2)
+
+    module = main.module()
+    for found in (interpret(module, "main", [X]), unity.compile(module)(X)):
+        np.testing.assert_array_equal(np.asarray(found), X * 101 + 4)
+
+
 @script.function
 def even(x: f32[Tensor, n], k: Annotated[int, R.Prim("int64")]) -> f32[Tensor, n]:
     if k < 1:
