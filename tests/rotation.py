@@ -3,7 +3,8 @@
 A test marked ``rotated(n)`` runs every ``SHARE * n``-th of its cases, one without cases at every
 ``SHARE * n``-th turn; the others are slow tests this time. So ``rotated(1 / 4)`` leaves each third.
 In a run of everything no test takes more than `LONGEST` either, marked or not: of one that does by
-what `costs` says, fewer cases run, or it runs more seldom, so that it takes as long on average.
+what `costs` says, fewer cases run, or it runs more seldom, so that it takes as long on average;
+but for those marked ``whole``, which say of a new part of Unity that nothing of it is missing.
 Which ones is the turn, ``--turn``: 0 if nobody says, and another one for each commit in CI. Tests
 begin at different turns, so that all of them take about as long.
 """
@@ -11,8 +12,9 @@ begin at different turns, so that all of them take about as long.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
+from typing import Protocol
 from zlib import crc32
 
 import pytest
@@ -26,7 +28,22 @@ LONGEST = 0.5
 """Seconds of CPU that one test may take of a run of everything, on average."""
 
 
-def rotate(items: list[pytest.Item], turn: int, seconds: Mapping[str, float]) -> None:
+class Case(Protocol):
+    """What is asked of a collected test."""
+
+    @property
+    def nodeid(self) -> str:
+        """Its file and name, with those of the case."""
+        ...
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        """The mark of that name, if it has one."""
+
+    def add_marker(self, marker: pytest.MarkDecorator) -> None:
+        """Mark it."""
+
+
+def rotate(items: Sequence[Case], turn: int, seconds: Mapping[str, float]) -> None:
     """Mark as slow the cases whose turn it is not.
 
     Args:
@@ -40,7 +57,9 @@ def rotate(items: list[pytest.Item], turn: int, seconds: Mapping[str, float]) ->
         test = without_case(item.nodeid)
         marker = item.get_closest_marker("rotated")
         marked = 0.0 if marker is None else marker.args[0]
-        if not runs(test, seen[test], turn, turns(marked, cases[test] * seconds.get(test, 0.0))):
+        whole = item.get_closest_marker("whole") is not None
+        taken = 0.0 if whole else cases[test] * seconds.get(test, 0.0)
+        if not runs(test, seen[test], turn, turns(marked, taken)):
             item.add_marker(pytest.mark.slow)
         seen[test] += 1
 

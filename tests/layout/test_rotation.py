@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.costs import seconds_of
-from tests.rotation import LONGEST, runs, turns
+from tests.rotation import LONGEST, rotate, runs, turns
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +26,33 @@ def test_in_all_turns_each_case_runs_once(cases: int, seconds: float) -> None:
     ]
     assert sorted(case for case, _ in ran) == list(range(cases))
     assert len(ran) * seconds / count <= LONGEST
+
+
+class Collected:
+    def __init__(self, nodeid: str, *marks: pytest.MarkDecorator) -> None:
+        self.nodeid, self.marks = nodeid, list(marks)
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next((mark.mark for mark in self.marks if mark.name == name), None)
+
+    def add_marker(self, marker: pytest.MarkDecorator) -> None:
+        self.marks.append(marker)
+
+
+def test_what_is_marked_and_what_takes_long_is_rotated_but_for_whole_tests() -> None:
+    marks = {
+        "short": [],
+        "long": [],
+        "whole": [pytest.mark.whole],
+        "marked": [pytest.mark.rotated(1 / 4)],
+    }
+    ran = dict.fromkeys(marks, 0)
+    for turn in range(12):
+        items = [Collected(f"{t}[{k}]", *m) for t, m in marks.items() for k in range(6)]
+        rotate(items, turn, {"long": LONGEST, "whole": LONGEST})
+        for item in items:
+            ran[item.nodeid.partition("[")[0]] += item.get_closest_marker("slow") is None
+    assert ran == {"short": 72, "long": 12, "whole": 72, "marked": 24}
 
 
 def test_what_tests_take_is_written_down(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_each_meaning_is_of_an_attribute() -> None:
     assert all(text and not text.endswith(".") for text in MEANINGS.values())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", PUBLIC)
 def test_an_operator_is_complete(name: str) -> None:
     row, names = OPS[name], names_of(name)

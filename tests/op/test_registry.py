@@ -49,6 +49,7 @@ def samples_of(name: str) -> Sequence[Sample]:
     return samples(7)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(OPS))
 def test_rows_are_complete(name: str) -> None:
     op = OPS[name]
