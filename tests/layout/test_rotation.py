@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.costs import seconds_of
-from tests.rotation import LONGEST, rotate, runs, turns
+from tests.rotation import LONGEST, RAREST, rotate, runs, turns
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def test_in_all_turns_each_case_runs_once(cases: int, seconds: float) -> None:
         if runs("t", case, turn, count)
     ]
     assert sorted(case for case, _ in ran) == list(range(cases))
-    assert len(ran) * seconds / count <= LONGEST
+    assert len(ran) * seconds / count <= LONGEST or count == RAREST
 
 
 class Collected:
