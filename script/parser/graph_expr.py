@@ -347,8 +347,9 @@ class GraphEvaluator(Evaluator):
 
     def _params_of(self, node: ast.Call, callee: FunctionRef | Var) -> dict[int, Type]:
         """The types of a function's parameters, by position."""
-        kind = self.type_of(callee)
-        if isinstance(kind, ObjectType) and _known_as(callee) in self.around.params:
+        missing = isinstance(callee, FunctionRef) and callee.name not in self.builder.signatures
+        kind = ObjectType() if missing else self.type_of(callee)
+        if missing or (isinstance(kind, ObjectType) and _known_as(callee) in self.around.params):
             raise self.source.error(
                 node.func,
                 f"{callee.name!r} is called before it is known what it returns",
@@ -420,15 +421,27 @@ class GraphEvaluator(Evaluator):
 
     def _run_call(self, node: ast.Call, function: object) -> object:
         arguments = [*node.args, *(k.value for k in node.keywords)]
-        if any(is_tensor(self.value(a)) for a in arguments if not isinstance(a, ast.Starred)):
-            name = ast.unparse(node.func)
+        values = [self.value(a) for a in arguments if not isinstance(a, ast.Starred)]
+        name = ast.unparse(node.func)
+        if any(is_tensor(v) for v in values):
             if name.rpartition(".")[2] in OPS and callable(function):
                 raise self.source.error(
                     node, f"{name!r} computes nothing of a tensor",
                     f"the operator is R.{name.rpartition('.')[2]}",
                 )  # fmt: skip
             raise self.not_runnable(node, function)
-        return super().call(node)
+        size = next((v for v in values if isinstance(v, SymDim)), None)
+        try:
+            return super().call(node)
+        except UnityError as error:
+            operator = name.rpartition(".")[2]
+            if size is None or error.hint is not None or operator not in OPS:
+                raise
+            raise self.source.error(
+                node,
+                f"{name!r} can't compute with {size}, which is known when the program runs",
+                f"the operator is R.{operator}; float({size}) is a number that it takes",
+            ) from None
 
     def _language_call(self, node: ast.Call, path: str) -> object:
         if path.startswith("T."):

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from tests.generators.graph import arguments_for, module
 from unity.errors import UnityError, UnsupportedError
 from unity.interpreter import Interpreter, interpret
-from unity.ir.dtype import Array
+from unity.interpreter.sizes import Sizes
+from unity.interpreter.values import bind_result
+from unity.ir.dims import as_dim, dim
+from unity.ir.dtype import Array, dtype
+from unity.ir.types import TensorType
 from unity.script import parse
 
 KERNELS = """
@@ -315,6 +319,32 @@ def test_a_reshaped_view_is_the_same_storage() -> None:
         return v
     """
     np.testing.assert_array_equal(run(_dedent(body), f32(1, 2)), [f32(3, 6)])
+
+
+def test_a_result_may_hold_a_symbol_that_nothing_determines() -> None:
+    counted = parse(
+        """
+n = dim("n")
+
+
+@script.function
+def main(x: f32[Tensor, n]):
+    k = 0
+    while k < n and k < 3:
+        k += 1
+    return x[:k]
+"""
+    )
+    for size in (0, 1, 5):
+        x = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(interpret(counted, "main", [x]), x[:3])
+
+
+def test_a_result_that_no_number_fits_is_refused() -> None:
+    twice = TensorType((as_dim(dim("k") * 2),), dtype("float32"))
+    bind_result(twice, np.ones(4, np.float32), Sizes(), "the result")
+    with pytest.raises(UnityError, match="the result, dim 0, is 3, which does not determine"):
+        bind_result(twice, np.ones(3, np.float32), Sizes(), "the result")
 
 
 def test_an_interpreter_is_called_many_times() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from runpy import run_path
 from textwrap import dedent, indent
 from typing import cast
 
@@ -423,3 +425,33 @@ def test_source_that_is_not_known() -> None:
 def test_decorating_something_else() -> None:
     with pytest.raises(UnityError, match="takes a plain function"):
         script.function(len)
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "hint"),
+    [
+        (
+            "return x * math.sqrt(n)",
+            "'math.sqrt' can't compute with n, which is known when the program runs",
+            "the operator is R.sqrt; float(n) is a number that it takes",
+        ),
+        (
+            "return main(x)",
+            "'main' is called before it is known what it returns",
+            "declare it: def main(...) -> f32[Tensor, n]:",
+        ),
+    ],
+)
+def test_in_a_decorated_function(body: str, said: str, hint: str, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import math\n"
+        "from unity import script\n"
+        "from unity.script import R, Tensor, dim, f32\n\n"
+        'n = dim("n")\n\n\n'
+        f"@script.function\ndef main(x: f32[Tensor, n]):\n    {body}\n"
+    )
+    with pytest.raises(UnityError) as caught:
+        run_path(str(file))
+    assert (caught.value.message, caught.value.hint) == (said, hint)
+    assert caught.value.span is not None

@@ -25,6 +25,7 @@ from unity.interpreter.values import (
     as_value,
     bind,
     bind_all,
+    bind_result,
     conform,
     from_host,
     kind_of,
@@ -142,7 +143,7 @@ class Interpreter:
         bind_all(rows, sizes, span)
         env = {**closure.env, **dict(zip(function.params, args, strict=True))}
         result = conform(function.result, _Frame(self, name, env, sizes).body(function.body))
-        bind(function.result, result, sizes.child(), f"{name}: the result", function.span)
+        bind_result(function.result, result, sizes.child(), f"{name}: the result", function.span)
         return result
 
     def run_destination_passing(

@@ -114,6 +114,11 @@ class Sizes:
             raise UnityError(f"{where} should be {expected}{given}, got {got}", span)
         return True
 
+    def allows(self, expr: PrimExpr, got: int) -> bool:
+        """Whether an extent is `got` where its symbols without a value are that number, too."""
+        unknown = {s: got for s in sizes_of(expr) if s not in self.values}
+        return extent_value(expr, {**self.values, **unknown}) == got
+
     def _solve(self, expr: PrimExpr, got: int, where: str, span: Span | None) -> bool:
         """Bind the one unknown of a linear extent such as ``2 * n + 1``."""
         unknown = {s for s in sizes_of(expr) if s not in self.values}

@@ -70,7 +70,23 @@ def bind(type_: Type, value: Value, sizes: Sizes, where: str, span: Span | None 
     bind_all([(type_, value, where)], sizes, span)
 
 
-def bind_all(rows: list[tuple[Type, Value, str]], sizes: Sizes, span: Span | None = None) -> None:
+def bind_result(
+    type_: Type, value: Value, sizes: Sizes, where: str, span: Span | None = None
+) -> None:
+    """`bind` of what a function returns: symbols that it alone holds need not be determined.
+
+    Of ``min(k, n)`` elements it has 0 where n is 0, whatever k is.
+    """
+    bind_all([(type_, value, where)], sizes, span, determined=False)
+
+
+def bind_all(
+    rows: list[tuple[Type, Value, str]],
+    sizes: Sizes,
+    span: Span | None = None,
+    *,
+    determined: bool = True,
+) -> None:
     """`bind` of several values at once: a symbol may be given by any of them."""
     pending: Pending = []
     for type_, value, where in rows:
@@ -78,6 +94,10 @@ def bind_all(rows: list[tuple[Type, Value, str]], sizes: Sizes, span: Span | Non
     while pending:
         left = [each for each in pending if not sizes.match(*each, span)]
         if len(left) == len(pending):
+            if not determined:
+                left = [(e, got, where) for e, got, where in left if not sizes.allows(e, got)]
+                if not left:
+                    return
             _, got, where = left[0]
             raise UnityError(f"{where} is {got}, which does not determine its symbols", span)
         pending = left
