@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import Dim, SymDim, as_dim
-from unity.ir.dtype import BOOL, FLOAT32, INT64, Array, DType, dtype
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType, dtype
 from unity.ir.graph import (
     Call,
     CallEngine,
@@ -340,6 +340,8 @@ class GraphCalls(GraphSequences):
             )
         if kind is None and not isinstance(value, np.ndarray | np.generic):
             kind = _default_dtype(value)
+        if self.around.tvmscript and "dtype" not in given:
+            kind = _IN_TVM.get(np.asarray(value).dtype, kind)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 data = np.array(value, None if kind is None else kind.numpy)
@@ -406,6 +408,10 @@ def _default_dtype(value: object) -> DType:
     if kind == np.bool_:
         return BOOL
     return INT64 if kind.kind in "iu" else FLOAT32
+
+
+_IN_TVM: Mapping[np.dtype[Any], DType] = {INT64.numpy: INT32, FLOAT64.numpy: FLOAT32}
+"""What `R.const` of TVM makes of numbers and arrays when it is given no dtype."""
 
 
 def _overflows(value: object, data: Array) -> bool:

@@ -146,3 +146,28 @@ def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
 """)
     np.testing.assert_array_equal(checked(module, X), X + 6 * X)
     assert set(unity.compile(module).native().values()) == {"native"}
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("0", "int32"),
+        ("1.5", "float32"),
+        ("True", "bool"),
+        ("[1, 2]", "int32"),
+        ("0, 'int64'", "int64"),
+        ("1.5, dtype='float64'", "float64"),
+    ],
+)
+def test_a_constant_without_a_dtype_is_of_32_bits(made: str, kind: str) -> None:
+    module = tvmscript.parse(f"""
+@R.function
+def main():
+    return R.const({made})
+""")
+    assert checked(module).dtype == kind
+
+
+def test_a_constant_that_32_bits_can_not_hold_is_refused() -> None:
+    with pytest.raises(UnityError, match=r"R.const: .*int32"):
+        tvmscript.parse("@R.function\ndef main():\n    return R.const(1099511627776)\n")
