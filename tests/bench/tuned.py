@@ -39,6 +39,8 @@ from .works import WORKS
 RESULTS = Path(__file__).with_name("tuned.json")
 _WEIGHTS = "main_transform_params"
 """What TVM calls the function that lays weights out."""
+_FIRST_BUILD = 300.0
+"""Seconds that TVM may take to build a candidate: 90 of cpu for whatever a process builds first."""
 _NEVER = 1_000_000
 """Trials that are never reached: MetaSchedule has no limit of time."""
 
@@ -66,9 +68,12 @@ def lowered(path: Path, threads: int) -> tuple[Any, Any, Any]:
 
 def search(path: Path, threads: int, folder: Path) -> None:
     """Tune by MetaSchedule until someone ends the process; its database is in the folder."""
-    tuner: Any = import_module("tvm.s_tir.meta_schedule").relax_integration
+    schedule: Any = import_module("tvm.s_tir.meta_schedule")
     module, _, target = lowered(path, threads)
-    tuner.tune_relax(module, {}, target, str(folder), _NEVER, num_trials_per_iter=16)
+    builder = schedule.builder.LocalBuilder(max_workers=threads, timeout_sec=_FIRST_BUILD)
+    schedule.relax_integration.tune_relax(
+        module, {}, target, str(folder), _NEVER, num_trials_per_iter=16, builder=builder
+    )
 
 
 def metaschedule(path: Path, threads: int, folder: Path) -> RunWith:
