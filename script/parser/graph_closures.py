@@ -34,10 +34,10 @@ from unity.op.call import is_expr
 
 from ..program import ScriptFunction
 from .exits import assigned, read
-from .graph_expr import GraphEvaluator, Lifted, Surroundings
+from .graph_expr import GraphEvaluator, Surroundings
 from .graph_loops import LocalBody, plain_params
 from .graph_repeat import GraphRepeats
-from .scope import MISSING, Named, Scope
+from .scope import MISSING, Lifted, Named, Scope
 from .source import Source
 
 

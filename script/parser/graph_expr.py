@@ -43,7 +43,7 @@ from ..marker import Marker
 from ..program import Program, ScriptExtern, ScriptForward, ScriptFunction, ScriptPrimFunc
 from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
-from .scope import MISSING, Named, Scope
+from .scope import MISSING, Lifted, Named, Scope, Undefined
 from .source import Source, items_of
 
 _OF_BOOLS: Mapping[str, str] = {"multiply": "logical_and"}
@@ -423,18 +423,16 @@ class GraphEvaluator(Evaluator):
         arguments = [*node.args, *(k.value for k in node.keywords)]
         values = [self.value(a) for a in arguments if not isinstance(a, ast.Starred)]
         name = ast.unparse(node.func)
+        operator = name.rpartition(".")[2]
         if any(is_tensor(v) for v in values):
-            if name.rpartition(".")[2] in OPS and callable(function):
-                raise self.source.error(
-                    node, f"{name!r} computes nothing of a tensor",
-                    f"the operator is R.{name.rpartition('.')[2]}",
-                )  # fmt: skip
+            if operator in OPS and callable(function):
+                told = f"{name!r} computes nothing of a tensor"
+                raise self.source.error(node, told, f"the operator is R.{operator}")
             raise self.not_runnable(node, function)
         size = next((v for v in values if isinstance(v, SymDim)), None)
         try:
             return super().call(node)
         except UnityError as error:
-            operator = name.rpartition(".")[2]
             if size is None or error.hint is not None or operator not in OPS:
                 raise
             raise self.source.error(
@@ -474,26 +472,6 @@ class GraphEvaluator(Evaluator):
         if not isinstance(found, str):
             raise self.source.error(node, f"expected a string, got {shown(found)}")
         return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lifted:
-    """A function that was a closure.
-
-    Attributes:
-        name: What it is called in the module.
-        params: Of how many parameters it was written.
-        seen: What it gets besides.
-    """
-
-    name: str
-    params: int
-    seen: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Undefined:
-    """The meaning of a name that only one branch of an if assigned."""
 
 
 class _Plain(Evaluator):

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType
 
+from unity.ir.graph import Expr
+
 MISSING = object()
 
 
@@ -17,6 +19,26 @@ class Named:
     """A function of the module that is being parsed from a text."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lifted:
+    """A function that was a closure.
+
+    Attributes:
+        name: What it is called in the module.
+        params: Of how many parameters it was written.
+        seen: What it gets besides.
+    """
+
+    name: str
+    params: int
+    seen: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """The meaning of a name that only one branch of an if assigned."""
 
 
 class Scope:

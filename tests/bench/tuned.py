@@ -116,9 +116,11 @@ def searched(path: Path, threads: int, seconds: float, folder: Path) -> int:
             child.wait()
         else:
             raise UnityError(f"MetaSchedule ended by itself: {log.read_text()[-2000:]}")
-    print(log.read_text()[-2000:], flush=True)
     records = folder / "database_tuning_record.json"
-    return len(records.read_text().splitlines()) if records.exists() else 0
+    made = len(records.read_text().splitlines()) if records.exists() else 0
+    if not made:
+        print(f"MetaSchedule made no trial: {log.read_text()[-2000:]}", flush=True)
+    return made
 
 
 def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> dict[str, Any]:

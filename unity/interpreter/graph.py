@@ -29,12 +29,13 @@ from unity.interpreter.values import (
     conform,
     from_host,
     kind_of,
+    reference_arg,
     to_host,
 )
 from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
-from unity.ir.dtype import Array, dtype
+from unity.ir.dtype import Array
 from unity.ir.graph import (
     Binding,
     Body,
@@ -66,7 +67,6 @@ from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType, TupleType, Type
 from unity.op.effects import ASSERT, PRINT
-from unity.op.registry import RefArg
 from unity.op.table import OPS
 from unity.runtime.effects import assertion_error, print_values
 from unity.runtime.hosts.registered import registered_host
@@ -307,7 +307,7 @@ class _Frame:
             raise UnityError(f"there is no operator {name!r}", e.span)
         if row.reference is None:
             raise UnsupportedError("an operator has no reference", [name], e.span)
-        given = [_reference_arg(arg, name, e.span) for arg in args]
+        given = [reference_arg(arg, name, e.span) for arg in args]
         with np.errstate(all="ignore"):
             return as_value(row.reference(given, attrs))
 
@@ -483,20 +483,3 @@ def _protected(value: Value) -> Value:
         view.flags.writeable = False
         return view
     return tuple(_protected(v) for v in value) if isinstance(value, tuple) else value
-
-
-def _reference_arg(value: Value, op: str, span: Span | None) -> RefArg:
-    """A value as the reference of an operator takes it."""
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, bool | int | float):
-        kinds: dict[type, str] = {bool: "bool", int: "int64", float: "float64"}
-        return np.asarray(value, dtype(kinds[type(value)]).numpy)
-    if isinstance(value, tuple):
-        numbers = tuple(v for v in value if isinstance(v, int))
-        if len(numbers) == len(value):
-            return numbers
-        arrays = tuple(v for v in value if isinstance(v, np.ndarray))
-        if len(arrays) == len(value):
-            return arrays
-    raise UnityError(f"{op} can't take {kind_of(value)}", span)

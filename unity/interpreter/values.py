@@ -15,7 +15,7 @@ import numpy as np
 from unity.errors import Span, UnityError
 from unity.interpreter.sizes import Sizes, prim_of
 from unity.ir.dims import Dim
-from unity.ir.dtype import Array, scalar_fault
+from unity.ir.dtype import Array, dtype, scalar_fault
 from unity.ir.graph import Function, Var
 from unity.ir.module import ExternFunc
 from unity.ir.prim_expr import PrimExpr
@@ -28,6 +28,7 @@ from unity.ir.types import (
     TupleType,
     Type,
 )
+from unity.op.registry import RefArg
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,3 +245,20 @@ def conform(type_: Type, value: Value) -> Value:
             return tuple(conform(t, v) for t, v in zip(fields, value, strict=True))
         case _:
             return value
+
+
+def reference_arg(value: Value, op: str, span: Span | None) -> RefArg:
+    """A value as the reference of an operator takes it."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, bool | int | float):
+        kinds: dict[type, str] = {bool: "bool", int: "int64", float: "float64"}
+        return np.asarray(value, dtype(kinds[type(value)]).numpy)
+    if isinstance(value, tuple):
+        numbers = tuple(v for v in value if isinstance(v, int))
+        if len(numbers) == len(value):
+            return numbers
+        arrays = tuple(v for v in value if isinstance(v, np.ndarray))
+        if len(arrays) == len(value):
+            return arrays
+    raise UnityError(f"{op} can't take {kind_of(value)}", span)
