@@ -18,7 +18,9 @@ from .padding import Edge
 UNROLL = 4
 """Steps of the innermost loop in a row, at most."""
 UNROLL_HEAVY = 8
-"""The same where weights are more than what they are applied to, and come from far."""
+"""The same where weights are more than what they are applied to, and come from far. A tile with a
+border does better with `UNROLL`: it is written out for each part of the taps that see the padding,
+and all of that would not stay in the nearest cache of instructions."""
 MOST_PIXELS = 14
 """Pixels of a tile, at most."""
 MOST_TAPS = 8

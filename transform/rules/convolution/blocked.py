@@ -21,7 +21,7 @@ from ...blocks.combine import EXTREMES
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import block_path
-from ...roles.blocked import BlockedRoles, blocked_roles
+from ...roles.blocked import UNROLL, BlockedRoles, blocked_roles
 from ...roles.padding import Edge
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
@@ -221,7 +221,9 @@ def _decide(found: Blocked, target: Target) -> BlockedTiles:
     ahead = roles.weight is not None and roles.block is not None
     last = roles.columns_last and found.blocks <= MOST_STREAMS
     last = last and not (found.has_border or (cut is None and found.is_unknown))
-    return BlockedTiles(columns, rows, max(_steps(roles)), last, ahead, grain)
+    few = UNROLL if roles.weight is not None and found.has_border else roles.most
+    steps = max(n for n in _steps(roles) if n <= few)
+    return BlockedTiles(columns, rows, steps, last, ahead, grain)
 
 
 def _steps(roles: BlockedRoles) -> list[int]:

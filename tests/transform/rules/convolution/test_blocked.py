@@ -24,7 +24,7 @@ from unity.machine.target import Target
 from unity.op.table import OPS
 from unity.transform.blocks.extents import number
 from unity.transform.passes import Context
-from unity.transform.rules.default import schedule
+from unity.transform.rules.default import DefaultRules, schedule
 from unity.transform.tensor import CompactBuffers
 
 from ..kernels import unscheduled
@@ -211,3 +211,14 @@ def fetched(func: PrimFunc) -> set[str]:
             assert isinstance(load, Load)
             found.add(load.buffer.name)
     return found
+
+
+@pytest.mark.parametrize(("taps", "padding", "steps"), [(3, 1, 4), (1, 0, 8)])
+def test_a_border_takes_fewer_steps_of_heavy_weights_in_a_row(
+    taps: int, padding: int, steps: int
+) -> None:
+    """Its tiles are written out for each part of the taps."""
+    func = kernel((1, 8, 7, 7, 16), (8, 8, taps, taps, 16, 16), padding=padding)
+    (rule,) = (r for r in DefaultRules(func, TARGET).applied() if "ahead" in r.decisions)
+    assert rule.decisions["steps"] == steps
+    assert 8 in rule.legal["steps"].values
