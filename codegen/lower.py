@@ -26,6 +26,7 @@ from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Seq, Stmt
 from unity.transform import Context, Pipeline
 from unity.transform.graph.lower.share_kernels import share_kernels
+from unity.transform.scheduled import as_scheduled
 from unity.transform.tail import Tail, split
 
 
@@ -91,7 +92,7 @@ def _signature(func: PrimFunc, known: CachedKernel) -> PrimFunc:
     body: Stmt = Seq(())
     for buffer in reversed(known.temporaries):
         body = Allocate(buffer, body)
-    return replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
+    return as_scheduled(replace(func, body=body))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from unity.errors import UnityError
 from unity.ir.foreign import symbols_in
 from unity.ir.module import IRModule
-from unity.ir.stmt import Block, PrimFunc
-from unity.ir.visit import walk_stmt
+from unity.ir.stmt import PrimFunc
 from unity.transform import Context, Pass
 from unity.transform.rules.by_default import ScheduleDefault
+from unity.transform.scheduled import has_blocks, is_scheduled
 from unity.transform.tail import Tail
 
 if TYPE_CHECKING:
@@ -137,13 +137,13 @@ def require_by_default(name: str, func: PrimFunc) -> None:
             f"{name!r} is a call of the library function {library}: there are no loops to lay out",
             hint='resolve="tir" compiles kernels of ours',
         )
-    if func.attrs.get("scheduled"):
+    if is_scheduled(func):
         raise UnityError(
             f"{name!r} was laid out by hand or by a rule of its target's, not by default",
             hint="exe.kernel(name) shows its loops; "
             "without `scheduled` among its attrs it would be laid out by default",
         )
-    if any(isinstance(s, Block) for s in walk_stmt(func.body)):
+    if has_blocks(func):
         return
     called = sorted(symbols_in(func.body))
     if called:

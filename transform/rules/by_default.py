@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unity.annotated import DECISIONS, Kind
 from unity.ir.module import IRModule
-from unity.ir.stmt import Block, PrimFunc
-from unity.ir.visit_stmt import walk_stmt
 
 from ..passes import Context, Pass, Sight
+from ..scheduled import awaits_layout
 
 if TYPE_CHECKING:
     from .decisions import Decider, Decisions
@@ -78,10 +77,3 @@ class ScheduleDefault(Pass):
     def rules_followed(self) -> tuple[object, ...]:
         """Who decides, where that are not our rules."""
         return () if self.decide is None else (self.decide,)
-
-
-def awaits_layout(func: PrimFunc) -> bool:
-    """Whether there is anything to lay out that nobody did."""
-    return not func.attrs.get("scheduled") and any(
-        isinstance(s, Block) for s in walk_stmt(func.body)
-    )

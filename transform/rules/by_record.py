@@ -19,7 +19,7 @@ from unity.machine.target import Target
 
 from ..blocks.tree import distinct
 from ..passes import Context, Pass
-from .by_default import awaits_layout
+from ..scheduled import as_scheduled, awaits_layout
 from .canonical import canonical, identity
 
 log = getLogger("unity")
@@ -180,8 +180,8 @@ def by_records(
         return None
     body = _by_sizes(versions, _size_that_differs(versions), base)
     about = "; ".join(dict.fromkeys(r.about for r, _ in versions))
-    attrs = func.attrs.with_(scheduled=True, **{TUNED: about})
-    return distinct(replace(versions[0][1], body=body, attrs=attrs))
+    attrs = func.attrs.with_(**{TUNED: about})
+    return distinct(as_scheduled(replace(versions[0][1], body=body, attrs=attrs)))
 
 
 def replayed(base: PrimFunc, record: Replay, target: Target) -> PrimFunc:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.module import IRModule
-from unity.ir.stmt import Block, PrimFunc
-from unity.ir.visit import walk_stmt
+from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 
 from ..passes import Context, Pass
+from ..scheduled import awaits_layout
 
 if TYPE_CHECKING:
     from ..schedule.schedule import Schedule
@@ -72,9 +72,7 @@ class ScheduleByRule(Pass):
         Raises:
             UnityError: A rule takes a step that is refused.
         """
-        if func.attrs.get("scheduled") or not any(
-            isinstance(s, Block) for s in walk_stmt(func.body)
-        ):
+        if not awaits_layout(func):
             return func
         from ..schedule.schedule import (
             Schedule,  # long to import, and most pipelines have no such rules

@@ -18,8 +18,8 @@ from ..blocks.tree import conjunction, distinct, over_sizes
 from ..blocks.trust import trusted
 from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
+from ..scheduled import as_scheduled, awaits_layout
 from ..tactics.streaming_stores import past_caches
-from .by_default import awaits_layout
 from .cover import Decide, Taken, Without, cover, product_read_in_tile, with_decisions
 from .decisions import (
     KINDS,
@@ -214,7 +214,7 @@ def schedule(func: PrimFunc, target: Target, decide: Decider | Decisions | None 
     wanted = decider(decide)
     changes = None if wanted is None else lambda t: wanted(_applied(t), target)
     body = _laid_out(_in_versions(distinct(func)), target, changes)
-    done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
+    done = as_scheduled(replace(func, body=body))
     for parameter in past_caches(done, target):
         done = stream_stores(done, parameter).func
     return done

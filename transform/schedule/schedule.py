@@ -7,7 +7,6 @@ in `steps`; what is legal, and examples, in the docstrings of the functions in `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 from unity.errors import UnityError
@@ -16,6 +15,7 @@ from unity.machine.target import Target
 from unity.script.printer import text
 
 from ..blocks.tree import distinct, honest
+from ..scheduled import as_scheduled
 from . import primitives as p
 from .arguments import is_step, query, step
 from .as_python import as_python
@@ -64,7 +64,7 @@ class Schedule(
     @query
     def kernel(self) -> PrimFunc:
         """The prim func as it is now, marked as laid out: the compiler leaves its loops alone."""
-        return replace(self.func, attrs=self.func.attrs.with_(scheduled=True))
+        return as_scheduled(self.func)
 
     def _repr_html_(self) -> str:
         """The steps, and the kernel that they gave so far."""

@@ -28,8 +28,9 @@ from unity.ir.visit import type_symbols
 from unity.machine.target import Target
 from unity.op.infer import infer_type
 from unity.transform import Context, Pipeline
-from unity.transform.rules.by_default import ScheduleDefault, awaits_layout
+from unity.transform.rules.by_default import ScheduleDefault
 from unity.transform.rules.canonical import canonical, identity
+from unity.transform.scheduled import awaits_layout
 
 _MOST_COPIES, _MOST_BYTES, _FEW_BYTES = 64, 1 << 28, 1 << 12
 """Copies of a kernel's constants, and bytes of all together, at most; and what needs none."""
