@@ -439,7 +439,6 @@ _SYNTAX_HINTS: Mapping[type[ast.AST], str] = {
     ast.Lambda: "write a nested function decorated with @script.function",
     ast.ListComp: "build the list outside the function and use it by name",
     ast.For: "a function loops with while, or R.scan; a prim_func with T.grid, T.serial ...",
-    ast.Break: "a prim_func puts the condition into a while",
     ast.Global: "a program only reads the names around it",
     ast.Nonlocal: "a program only reads the names around it",
     ast.Try: "a program has no exceptions; check with assert in a prim_func",

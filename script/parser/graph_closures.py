@@ -33,10 +33,10 @@ from unity.op.builder import GraphBuilder
 from unity.op.call import is_expr
 
 from ..program import ScriptFunction
-from .exits import assigned, read
 from .graph_expr import GraphEvaluator, Surroundings
 from .graph_loops import LocalBody, plain_params
 from .graph_repeat import GraphRepeats
+from .leaving.exits import assigned, read
 from .scope import MISSING, Lifted, Named, Scope
 from .source import Source
 

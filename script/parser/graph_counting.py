@@ -17,8 +17,8 @@ from unity.ir.graph import Expr
 from unity.ir.types import PrimType
 from unity.op.call import is_expr
 
-from .exits import exits, read
 from .graph_loops import Follow, GraphLoops, Leaving
+from .leaving.exits import exits, read
 from .scope import MISSING
 
 

@@ -34,10 +34,10 @@ from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder
 
 from ..printer import text as printed
-from .exits import assigned, exits, read
 from .graph_counting import GraphCounting
 from .graph_loops import NOTHING_LIVE, Follow, Leaving, LocalBody
 from .graph_numbers import as_tensors
+from .leaving.exits import assigned, exits, read
 from .scope import MISSING
 
 _MOST_WAYS = 256

@@ -30,11 +30,11 @@ from unity.op.builder import GraphBuilder
 from unity.op.effects import ASSERT
 
 from ..marker import Marker
-from .exits import assigned, needs_rest, read
 from .graph_closures import GraphClosures, closures_of
 from .graph_expr import Surroundings
 from .graph_loops import NOTHING_LIVE, Follow, LocalBody
 from .graph_numbers import joined
+from .leaving.exits import assigned, needs_rest, read
 from .prim_func import attrs_of
 from .scope import MISSING, Scope, Undefined
 from .source import Source

@@ -6,56 +6,34 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from unity.arguments import Signature
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.foreign import CALL_EXTERN
-from unity.ir.marks import THREADS
-from unity.ir.prim_expr import Cast, Intrinsic, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Cast, Intrinsic, Load, PrimExpr, PrimVar
 from unity.ir.stmt import (
     Allocate,
     Assert,
     Buffer,
     Evaluate,
-    For,
-    ForKind,
     IfThen,
     Let,
-    PrimWhile,
-    Range,
     Seq,
     Stmt,
     Store,
 )
 from unity.ir.visit import rewrite_prim
 
-from .. import prim_names
-from ..marker import Marker
 from .evaluate import shown
+from .leaving.loops import jumps, word_of
 from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
-from .prim_calls import PrimCalls
+from .prim_loops import LoopParser, names_of
 from .promotion import converts
-from .scope import MISSING, Scope
-from .source import Source
 
-_LOOPS: Mapping[str, ForKind] = {
-    "T.serial": "serial",
-    "T.parallel": "parallel",
-    "T.vectorized": "vectorized",
-    "T.unroll": "unrolled",
-    "T.thread": "thread",
-}
 _SUITES = ("T.block", "T.init", "T.suite", "T.seq")
-_LOOPS_HINT = "loop over T.grid(n, m), T.serial(n), T.parallel(n), T.vectorized(8), T.unroll(4)"
 
 
-class StmtParser(PrimCalls):
-    """Parses suites; carries the loops, the blocks and the names in scope."""
-
-    def __init__(self, source: Source, scope: Scope, promotes: bool = False) -> None:
-        super().__init__(source, scope, promotes)
-        self.loops: dict[PrimVar, Range] = {}
-        self.visible: list[PrimVar] = []  # what the regions of an inner block may be over
+class StmtParser(LoopParser):
+    """Parses suites."""
 
     def suite(self, nodes: Sequence[ast.stmt], head: BlockHead | None = None) -> Stmt:
         """A suite as one statement; `head` collects the declarations of a block's own suite."""
@@ -66,6 +44,9 @@ class StmtParser(PrimCalls):
         """The statements of a suite; a let or an allocation holds those after it."""
         parts: list[Stmt] = []
         for k, node in enumerate(nodes):
+            if out := jumps([node]):
+                self._refuse_within_block(out, head)
+                return [*parts, *self.leaving(node, nodes[k + 1 :])]
             target, value = self._sides(node)
             if target is None or value is None:
                 parts += self._statement(node, head)
@@ -77,22 +58,36 @@ class StmtParser(PrimCalls):
                     return [*parts, opened(self.suite(nodes[k + 1 :], head))]
         return parts
 
+    def _refuse_within_block(
+        self, out: Sequence[ast.Break | ast.Continue], head: BlockHead | None
+    ) -> None:
+        """Refuse an exit from a block's own suite: what a block does is done as a whole."""
+        if out and head is not None:
+            raise self.source.error(
+                out[0],
+                f"{word_of(out[0])} leaves a block in its midst",
+                "write the loop into the block, or the block under an if within the loop",
+            )
+
+    def statement(self, node: ast.stmt) -> list[Stmt]:
+        """A statement that declares nothing."""
+        return self._statement(node, None)
+
     def _statement(self, node: ast.stmt, head: BlockHead | None) -> list[Stmt]:
         span = self.source.span(node)
         match node:
             case ast.For():
-                return [self._for(node)]
+                return [self.for_statement(node)]
             case ast.With():
                 return self._with(node, head)
             case ast.AugAssign():
                 return [self._augmented(node)]
             case ast.If():
                 condition = self.condition(node.test)
-                orelse = self._scoped(node.orelse) if node.orelse else None
-                return [IfThen(condition, self._scoped(node.body), orelse, span)]
+                orelse = self.scoped(node.orelse) if node.orelse else None
+                return [IfThen(condition, self.scoped(node.body), orelse, span)]
             case ast.While():
-                self.source.refuse_else(node)
-                return [PrimWhile(self.condition(node.test), self._scoped(node.body), span)]
+                return [self.while_statement(node)]
             case ast.Assert():
                 message = "" if node.msg is None else self.text(node.msg)
                 return [Assert(self.condition(node.test), message, span)]
@@ -111,30 +106,12 @@ class StmtParser(PrimCalls):
             case _:
                 raise self.unsupported(node)
 
-    def _scoped(self, nodes: Sequence[ast.stmt]) -> Stmt:
+    def scoped(self, nodes: Sequence[ast.stmt]) -> Stmt:
+        """A suite whose names end with it."""
         self.scope.push()
         stmt = self.suite(nodes)
         self.scope.pop()
         return stmt
-
-    def define(self, node: ast.Name, value: object, what: str = "name") -> None:
-        """Bind a name, which must be new in the program."""
-        if self.scope.local(node.id) is not MISSING:
-            raise self.source.error(
-                node,
-                f"the {what} {node.id!r} is defined twice",
-                "names in a prim_func stand for one value; keep changing values in a buffer",
-            )
-        self.scope.bind(node.id, value)
-
-    def marker(self, node: ast.expr) -> str | None:
-        """The path of a call's function if it is a name of the language."""
-        if not isinstance(node, ast.Call):
-            return None
-        if not isinstance(node.func, ast.Name | ast.Attribute):
-            return None
-        found = self.value(node.func)
-        return found.path if isinstance(found, Marker) else None
 
     def _sides(self, node: ast.stmt) -> tuple[ast.expr, ast.expr] | tuple[None, None]:
         """An assignment's target and value."""
@@ -152,7 +129,7 @@ class StmtParser(PrimCalls):
         self, node: ast.stmt, target: ast.expr, value: ast.expr, head: BlockHead | None
     ) -> Callable[[Stmt], Stmt] | None:
         """What a declaration opens over its suite's rest; None for a part of a block's head."""
-        names = _names(target)
+        names = names_of(target)
         if names is None:
             raise self.source.error(
                 target, f"can't assign to {ast.unparse(target)!r}", "assign to an element: c[i]"
@@ -341,86 +318,6 @@ class StmtParser(PrimCalls):
         lanes = max((i.dtype.lanes for i in indices), default=1)
         return Store(buffer, indices, stored, self.mask(given["predicate"], lanes), span)
 
-    def _for(self, node: ast.For) -> Stmt:
-        self.source.refuse_else(node)
-        call, names = node.iter, _names(node.target)
-        path = self.marker(call)
-        if not isinstance(call, ast.Call) or names is None:
-            raise self.source.error(call, f"can't loop over {ast.unparse(call)!r}", _LOOPS_HINT)
-        if path == "T.grid":
-            extents = [Range(imm(0), e) for e in self._grid(call)]
-            if len(extents) != len(names):
-                raise self.source.error(
-                    node.target,
-                    f"T.grid gives {len(extents)} loop variables, got {len(names)} names",
-                )
-            return self._nest(node, names, extents)
-        is_range = isinstance(call.func, ast.Name) and self.value(call.func) is range
-        if path not in _LOOPS and not is_range:
-            raise self.source.error(call, f"can't loop over {ast.unparse(call)!r}", _LOOPS_HINT)
-        if len(names) != 1:
-            raise self.source.error(node.target, f"one loop variable expected, got {len(names)}")
-        return self._single(node, names[0], call, _LOOPS.get(path or "", "serial"))
-
-    def _grid(self, call: ast.Call) -> list[PrimExpr]:
-        extents: list[PrimExpr] = []
-        given = (
-            self.given(call, self.signature(call)).rest if self.marker(call) else tuple(call.args)
-        )
-        for arg in given:
-            if isinstance(arg, ast.Starred):
-                extents += [self.typed(arg, v) for v in self.items([arg])]
-            else:
-                extents.append(self.index(arg))
-        return extents
-
-    def _nest(self, node: ast.For, names: list[ast.Name], extents: list[Range]) -> Stmt:
-        self.scope.push()
-        span = self.source.span(node)
-        loops = [self._loop_var(n, r) for n, r in zip(names, extents, strict=True)]
-        body = self.suite(node.body)
-        self.scope.pop()
-        for var, extent in zip(reversed(loops), reversed(extents), strict=True):
-            body = For(var, extent.begin, extent.extent, body, span=span)
-        return body
-
-    def _loop_var(self, name: ast.Name, extent: Range) -> PrimVar:
-        var = PrimVar(name.id, span=self.source.span(name))
-        self.loops[var] = extent
-        self.define(name, var, "loop variable")
-        return var
-
-    def _single(self, node: ast.For, name: ast.Name, call: ast.Call, kind: ForKind) -> Stmt:
-        named = self.given(call, self._loop_signature(call)).named
-        begin, end, attrs = named["begin"], named.get("end"), named.get("attrs")
-        thread: str | None = None
-        if kind == "thread":
-            axis = named.get("axis", end)
-            if axis is None:
-                raise self.source.error(call, "T.thread needs 'axis'", 'T.thread(n, "threadIdx.x")')
-            end, thread = end if "axis" in named else None, self.text(axis)
-            if thread not in THREADS:
-                raise self.source.error(
-                    axis, f"there is no axis {thread!r} of threads", f"one of {', '.join(THREADS)}"
-                )
-        given = Range(imm(0), self.index(begin)) if end is None else self.interval(begin, end)
-        self.scope.push()
-        var = self._loop_var(name, given)
-        body = self.suite(node.body)
-        self.scope.pop()
-        marks = NO_ATTRS if attrs is None else self.attrs(attrs)
-        span = self.source.span(node)
-        return For(var, given.begin, given.extent, body, kind, thread, marks, span)
-
-    def _loop_signature(self, call: ast.Call) -> Signature:
-        """What a loop takes; ``range`` is ``T.serial``."""
-        if self.marker(call) is not None:
-            return self.signature(call)
-        serial = prim_names.serial
-        assert isinstance(serial, Marker)
-        assert serial.signature is not None
-        return replace(serial.signature, name="range", params=serial.signature.params[:2])
-
     def _with(self, node: ast.With, head: BlockHead | None) -> list[Stmt]:
         call = node.items[0].context_expr
         path = self.marker(call)
@@ -436,6 +333,7 @@ class StmtParser(PrimCalls):
                     block = self._need_head(call, head)
                     if block.init is not None:
                         raise self.source.error(call, "the block has two inits")
+                    self._refuse_within_block(jumps(node.body), block)
                     block.init = self.suite(node.body)
                     return []
                 case "T.suite":
@@ -466,9 +364,3 @@ class StmtParser(PrimCalls):
                 "make an axis of kind R: T.axis.reduce(extent, k)",
             )
         return block
-
-
-def _names(target: ast.expr) -> list[ast.Name] | None:
-    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    names = [p for p in parts if isinstance(p, ast.Name)]
-    return names if len(names) == len(parts) else None

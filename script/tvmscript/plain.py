@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..parser.source import Source
 from .plain_calls import plain_call, stored, without_value
@@ -32,6 +32,11 @@ _HINTS = frozenset(
 _PACKED = frozenset(
     {"T.tvm_struct_get", "T.tvm_struct_set", "T.call_packed_lowered", "T.call_cpacked_lowered"}
 )
+_JUMPS: Mapping[str, type[ast.Break | ast.Continue]] = {
+    "T.break_loop": ast.Break,
+    "T.continue_loop": ast.Continue,
+}
+"""What TVM prints where a loop is left."""
 _CPU = 1
 """The number of ``kDLCPU``."""
 
@@ -97,9 +102,11 @@ class _Plain(ast.NodeTransformer):
 
     def _call(self, node: ast.Expr, call: ast.Call) -> list[ast.stmt]:
         path = path_of(call.func)
+        if path in _JUMPS and not call.args and not call.keywords:
+            return [at_place(_JUMPS[path](), node)]
         if path == "T.evaluate" and len(call.args) == 1 and isinstance(call.args[0], ast.Call):
             inner = call.args[0]
-            if path_of(inner.func) == "T.assume":
+            if path_of(inner.func) in ("T.assume", *_JUMPS):
                 return self._call(node, inner)
             call.args[0] = without_value(self._visited(inner))
             return [node]

@@ -131,7 +131,31 @@ PRIM_MISTAKES = {
     "global": Mistake("global a", "global a", "global can't be used here", "only reads"),
     "lambda": Mistake("c[0, 0] = (lambda: 1.0)()", "lambda: 1.0", "lambda can't be used here"),
     "import": Mistake("import os", "import os", "import can't be used here"),
-    "break": Mistake("while x[0] < 3:\n    break", "break", "break can't be used here"),
+    "break": Mistake("break", "break", "break stands in no loop"),
+    "continue in a branch": Mistake(
+        "if c[0, 0] > 1.0:\n    continue", "continue", "continue stands in no loop"
+    ),
+    "behind a break": Mistake(
+        "for i in range(3):\n    break\n    c[0, 0] = 1.0", "c[0, 0] = 1.0", "nothing gets here"
+    ),
+    "break of a grid": Mistake(
+        "for i, j in T.grid(3, 3):\n    break",
+        "break",
+        "break can't leave this loop: T.grid is several loops",
+        "T.serial, range and while",
+    ),
+    "break of threads": Mistake(
+        "for i in T.parallel(3):\n    break",
+        "break",
+        "its iterations don't follow one another",
+        "T.serial, range and while",
+    ),
+    "break of a block": Mistake(
+        'for i in range(3):\n    with T.block("b"):\n        break',
+        "break",
+        "break leaves a block in its midst",
+        "write the loop into the block",
+    ),
     "comprehension": Mistake("y = [i for i in x]", "[i for i in x]", "a comprehension can't"),
     "with something": Mistake(
         "with T.blok():\n    pass", "T.blok()", "has no meaning in a prim_func", "T.block"
