@@ -254,6 +254,7 @@ class Element:
 
     dtype: DType | None
 
+    @public
     def __getitem__(self, items: object) -> TensorType | PrimType | BufferSpec | ScalarSpec:
         """The annotation's meaning.
 

@@ -19,7 +19,7 @@ from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.signature import buffer_type, check_call
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import ObjectType, PrimType, TensorType, Type
-from unity.ir.visit import type_symbols
+from unity.ir.visit import free_vars, type_symbols
 from unity.op import builder
 from unity.op.call import call_op, is_expr
 from unity.op.infer import infer_type
@@ -71,6 +71,7 @@ class GraphBuilder:
         self._kernels: dict[str, PrimFunc] = {}
         self._builder = builder.GraphBuilder()
         self._outer: list[builder.GraphBuilder] = []
+        self._seen: set[Var] = set()
 
     def param(self, name: str, type: object) -> Var:
         """A parameter, in order.
@@ -79,7 +80,7 @@ class GraphBuilder:
             name: Its name.
             type: Its type, ``f32[Tensor, n, 4]``.
         """
-        return self._builder.param(name, as_type(type))
+        return self._made(self._builder.param(name, as_type(type)))
 
     def op(self, name: str, *args: object, **attrs: object) -> Var:
         """A call of an operator: ``b.op("nn.softmax", x, axis=-1)``.
@@ -93,7 +94,7 @@ class GraphBuilder:
             UnityError: There is none of that name, or the arguments don't fit it.
         """
         call = call_op(name, *args, span=None, signatures=self._builder.signatures, **attrs)
-        return self._builder.emit(call)
+        return self._bound(call)
 
     def emit(self, expr: Expr, name: str | None = None) -> Var:
         """Bind any expression.
@@ -103,9 +104,9 @@ class GraphBuilder:
             name: A name like the variable's.
 
         Raises:
-            UnityError: It is ill-typed.
+            UnityError: It is ill-typed, or has a variable that can't be seen here.
         """
-        return self._builder.emit(expr, name)
+        return self._bound(expr, name)
 
     def emit_te(self, fn: Callable[..., object], *args: object, name: str | None = None) -> Var:
         """A call of a kernel that computes what a tensor expression says.
@@ -123,7 +124,7 @@ class GraphBuilder:
         given: list[object] = []
         for value in args:
             if is_expr(value):
-                operands.append(self._builder.atom(value))
+                operands.append(self._atom(value))
                 given.append(self._placeholder(operands[-1]))
             else:
                 given.append(value)
@@ -165,7 +166,7 @@ class GraphBuilder:
         Raises:
             UnityError: What is given does not fit its buffers.
         """
-        operands = tuple(self._builder.atom(e) for e in args)
+        operands = tuple(self._atom(e) for e in args)
         types = tuple(as_type(t) for t in (out if isinstance(out, list | tuple) else (out,)))
         called = name or "kernel"
         given = [infer_type(e, self._builder.signatures) for e in operands]
@@ -193,7 +194,7 @@ class GraphBuilder:
         self._kernels[called] = kernel
         for grown in (*self._outer, self._builder):
             grown.signatures[called] = ObjectType()
-        return self._builder.emit(CallTir(FunctionRef(called), args, out, sizes, inplace), called)
+        return self._bound(CallTir(FunctionRef(called), args, out, sizes, inplace), called)
 
     def if_(self, condition: Expr, then: Suite, otherwise: Suite) -> Var:
         """One of two bodies, as a scalar bool says.
@@ -203,8 +204,8 @@ class GraphBuilder:
             then: Builds the first on this builder, and gives its result.
             otherwise: Likewise the second; both are of one type.
         """
-        where = self._builder.atom(condition)
-        return self._builder.emit(If(where, self._body(then), self._body(otherwise)))
+        where = self._atom(condition)
+        return self._bound(If(where, self._body(then), self._body(otherwise)))
 
     def while_(self, init: Sequence[Expr], condition: Suite, body: Suite) -> tuple[Var, ...]:
         """A loop.
@@ -217,15 +218,15 @@ class GraphBuilder:
         Returns:
             The values at the end.
         """
-        begin = tuple(self._builder.atom(e) for e in init)
+        begin = tuple(self._atom(e) for e in init)
         types = [infer_type(e, self._builder.signatures) for e in begin]
         states = tuple(self._builder.new_var("state", t) for t in types)
         loop = While(
-            states, begin, self._body(lambda: condition(*states)),
-            self._body(lambda: _as_tuple(body(*states))),
+            states, begin, self._body(lambda: condition(*states), states),
+            self._body(lambda: _as_tuple(body(*states)), states),
         )  # fmt: skip
-        whole = self._builder.emit(loop)
-        return tuple(self._builder.emit(TupleGet(whole, k)) for k in range(len(states)))
+        whole = self._bound(loop)
+        return tuple(self._bound(TupleGet(whole, k)) for k in range(len(states)))
 
     @contextmanager
     def dataflow(self) -> Iterator[None]:
@@ -239,19 +240,49 @@ class GraphBuilder:
         Args:
             result: What the function returns: an expression, or a sequence of them.
         """
-        found = result if is_expr(result) else _as_tuple(result)
+        found = self._checked(result if is_expr(result) else _as_tuple(result))
         return IRModule({self._name: self._builder.finish(found), **self._kernels})
 
-    def _body(self, suite: Suite) -> Body:
-        """What a suite builds on this builder, as a body of its own."""
-        outer = self._builder
+    def _body(self, suite: Suite, states: Sequence[Var] = ()) -> Body:
+        """What a suite builds on this builder, as a body of its own, whose variables stay in it."""
+        outer, seen = self._builder, self._seen
         self._outer.append(outer)
-        self._builder = outer.child()
+        self._builder, self._seen = outer.child(), {*seen, *states}
         try:
             made = suite()
-            return self._builder.body(made if is_expr(made) else _as_tuple(made))
+            return self._builder.body(self._checked(made if is_expr(made) else _as_tuple(made)))
         finally:
-            self._builder = self._outer.pop()
+            self._builder, self._seen = self._outer.pop(), seen
+
+    def _made(self, var: Var) -> Var:
+        """A variable, which can be seen from here on."""
+        self._seen.add(var)
+        return var
+
+    def _bound(self, expr: Expr, name: str | None = None) -> Var:
+        """A variable for an expression."""
+        return self._made(self._builder.emit(self._checked(expr), name))
+
+    def _atom(self, expr: Expr) -> Expr:
+        """An expression that may be an operand: itself, or a variable for it."""
+        atom = self._builder.atom(self._checked(expr))
+        self._seen |= free_vars(atom)
+        return atom
+
+    def _checked(self, expr: Expr) -> Expr:
+        """The expression, if what it names can be seen here.
+
+        Raises:
+            UnityError: It names a variable of another builder, or of a body that is closed.
+        """
+        for var in free_vars(expr):
+            if var not in self._seen:
+                raise UnityError(
+                    f"{var.name!r} is no variable of {self._name!r}, or is bound in another body",
+                    hint="operands are what this builder's param, op and emit gave: in this body, "
+                    "or in one around it",
+                )
+        return expr
 
     def _placeholder(self, e: Expr) -> te.Tensor:
         kind = infer_type(e, self._builder.signatures)

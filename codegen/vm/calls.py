@@ -35,7 +35,7 @@ def call(b: FunctionBuilder, e: Call, of: Type, label: str) -> p.Tree:
         case FunctionRef(name):
             args = tuple(b.atom(a, label) for a in e.args)
             dst = b.fresh(b.scope.spec(of))
-            b.emit(p.CallFunction(dst, b.function(name), args), label)
+            b.emit(p.CallFunction(dst, b.function(name), args, _place(e)), label)
             return dst
         case Var():
             args = tuple(b.atom(a, label) for a in e.args)
@@ -52,11 +52,15 @@ def _effect(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
     told, text = values if isinstance(values, tuple) else (values,), str(e.attrs["format"])
     match condition:
         case [int(register)]:
-            where = "" if e.span is None else str(e.span)
-            b.emit(p.Assert(register, told, text, where), label)
+            b.emit(p.Assert(register, told, text, _place(e)), label)
         case _:
-            b.emit(p.Print(told, text), label)
+            b.emit(p.Print(told, text, _place(e)), label)
     return ()
+
+
+def _place(e: Call | CallPython) -> str:
+    """Where a call is written, for errors at run time; empty if it is not known."""
+    return "" if e.span is None else str(e.span)
 
 
 def _moved_number(b: FunctionBuilder, name: str, e: Call, of: Type, label: str) -> p.Reg:
@@ -121,7 +125,7 @@ def call_python(b: FunctionBuilder, e: CallPython, label: str) -> p.Tree:
     name = getattr(e.function, "__qualname__", "python")
     host = b.tables.host(f"python:{name}", e.function)
     dst: p.Tree = outputs[0] if len(outputs) == 1 else outputs
-    b.emit(p.CallHost(dst, host, args, destination=True), label)
+    b.emit(p.CallHost(dst, host, args, destination=True, where=_place(e)), label)
     return dst
 
 

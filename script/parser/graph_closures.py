@@ -34,7 +34,7 @@ from unity.op.call import is_expr
 
 from ..program import ScriptFunction
 from .graph_expr import GraphEvaluator, Surroundings
-from .graph_loops import LocalBody, plain_params
+from .graph_loops import LocalBody
 from .graph_repeat import GraphRepeats
 from .leaving.exits import assigned, read
 from .scope import MISSING, Lifted, Named, Scope
@@ -207,7 +207,7 @@ class GraphClosures(GraphRepeats):
     def _own_params(self, node: ast.FunctionDef, inner: GraphBuilder) -> dict[str, object]:
         """The parameters that a nested function is written with."""
         made: dict[str, object] = {}
-        for arg in plain_params(self, node):
+        for arg in self.source.plain_params(node, "function"):
             if arg.annotation is None:
                 raise self.source.error(arg, f"the parameter {arg.arg!r} has no annotation")
             kind = self.annotation(arg.annotation)

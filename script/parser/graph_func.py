@@ -16,7 +16,6 @@ from unity.op.builder import GraphBuilder
 
 from .graph_closures import decorator_options
 from .graph_expr import Surroundings
-from .graph_loops import plain_params
 from .graph_stmt import GraphStatements
 from .scope import Named, Scope
 from .source import Source
@@ -91,7 +90,7 @@ def signature_of(
 
 def _params(parser: GraphStatements, node: ast.FunctionDef) -> list[tuple[ast.arg, Type]]:
     params: list[tuple[ast.arg, Type]] = []
-    for arg in plain_params(parser, node):
+    for arg in parser.source.plain_params(node, "function"):
         if arg.annotation is None:
             raise parser.source.error(
                 arg, f"the parameter {arg.arg!r} has no annotation", "write x: f32[Tensor, n, 128]"

@@ -15,7 +15,6 @@ from unity.ir.types import ObjectType, TensorType, TupleType, Type
 from ..annotations import Tensor
 from .evaluate import shown
 from .graph_bind import GraphBindings
-from .graph_expr import GraphEvaluator
 
 NOTHING_LIVE: frozenset[str] = frozenset()
 """No name is read after the suite."""
@@ -99,7 +98,7 @@ class GraphLoops(GraphBindings):
         return found.node
 
     def _loop_vars(self, node: ast.FunctionDef, types: Sequence[Type]) -> tuple[Var, ...]:
-        args = plain_params(self, node)
+        args = self.source.plain_params(node, "function")
         if len(args) != len(types):
             raise self.source.error(
                 node, f"{node.name!r} has {len(args)} parameters, the loop has {len(types)} values"
@@ -122,7 +121,7 @@ class GraphLoops(GraphBindings):
     def _local_body(
         self, node: ast.FunctionDef, values: Sequence[Var], wanted: Type = AS_IT_IS
     ) -> Body:
-        args = plain_params(self, node)
+        args = self.source.plain_params(node, "function")
         if len(args) != len(values):
             raise self.source.error(
                 node, f"{node.name!r} has {len(args)} parameters, expected {len(values)}"
@@ -157,16 +156,6 @@ class GraphLoops(GraphBindings):
         if path == "R.scan":
             return self.scan(node)
         return super()._language_call(node, path)
-
-
-def plain_params(parser: GraphEvaluator, node: ast.FunctionDef) -> list[ast.arg]:
-    """The parameters of a definition, which must be plain."""
-    given = node.args
-    rest = [*given.posonlyargs, *given.kwonlyargs, *given.defaults]
-    rest += [a for a in (given.vararg, given.kwarg) if a is not None]
-    if rest:
-        raise parser.source.error(rest[0], "a function's parameters are plain: no *, no defaults")
-    return given.args
 
 
 def _element(kind: Type) -> Type:

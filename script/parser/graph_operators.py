@@ -13,6 +13,7 @@ from unity.ir.graph import Expr, PrimValue, TupleGet
 from unity.ir.types import PrimType, TensorType, TupleType, Type
 from unity.op.call import bitwise, is_expr
 from unity.op.movement.slicing import part_of, whole_index
+from unity.op.naming import instead_of_method
 from unity.op.table import OPS
 
 from .graph_expr import Cast, is_tensor
@@ -287,9 +288,8 @@ class GraphOperators(GraphNumbers):
             raise self.source.error(
                 node,
                 f"a value of a graph function has no {node.attr!r}",
-                f"the operator is R.{node.attr}({ast.unparse(node.value)})"
-                if node.attr in OPS
-                else "it has shape, ndim and dtype; what is computed are operators of R",
+                instead_of_method(node.attr, ast.unparse(node.value), "R")
+                or "it has shape, ndim and dtype; what is computed are operators of R",
             )
         return super().attribute(node)
 

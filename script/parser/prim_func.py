@@ -66,11 +66,7 @@ def parse_prim_func(
 
 
 def _check_signature(parser: StmtParser, node: ast.FunctionDef) -> None:
-    given = node.args
-    rest = [*given.posonlyargs, *given.kwonlyargs, *given.defaults]
-    rest += [a for a in (given.vararg, given.kwarg) if a is not None]
-    if rest:
-        raise parser.source.error(rest[0], "a prim_func's parameters are plain: no *, no defaults")
+    parser.source.plain_params(node, "prim_func")
     if node.returns is not None and parser.type(node.returns) is not None:
         raise parser.source.error(
             node.returns,

@@ -41,6 +41,10 @@ class Undefined:
     """The meaning of a name that only one branch of an if assigned."""
 
 
+_PACKAGES = frozenset({"F", "jnp", "math", "nn", "np", "numpy", "tf", "topi", "torch"})
+"""Names under which packages with functions of tensors are imported."""
+
+
 class Scope:
     """Frames of names bound by the program, over the names it captures."""
 
@@ -109,7 +113,9 @@ class Scope:
         return self._frames[-1]
 
     def near(self, name: str) -> str | None:
-        """A hint with names like the unknown one."""
+        """A hint with names like the unknown one, or what to write instead of a package's."""
+        if name in _PACKAGES:
+            return "a program calls R.exp(x) or T.exp(x), and no functions of packages"
         known = {k for names in (*self._frames, *self._captured) for k in names}
         close = difflib.get_close_matches(name, sorted(known), n=2)
         return f"did you mean {' or '.join(close)}?" if close else None

@@ -57,6 +57,27 @@ class Source:
             "tell of it and ask that by an if",
         )
 
+    def plain_params(self, node: ast.FunctionDef, word: str) -> list[ast.arg]:
+        """The parameters of a definition, which must be plain.
+
+        Args:
+            node: The definition.
+            word: What it is, ``function``.
+
+        Raises:
+            UnityError: One has a default, a star, or can't be given by position and by keyword.
+        """
+        given = node.args
+        rest = [*given.posonlyargs, *given.kwonlyargs, *given.defaults]
+        rest += [a for a in (given.vararg, given.kwarg) if a is not None]
+        if rest:
+            raise self.error(
+                rest[0],
+                f"a {word}'s parameters are plain: no *, no defaults",
+                "callers give each; what is the same in all calls may be a name outside",
+            )
+        return given.args
+
     def _column(self, line: int, offset: int) -> int:
         """Python counts UTF-8 bytes; people count characters."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import unity
 from unity import te
 from unity.errors import UnityError
 from unity.interpreter import interpret
-from unity.ir.graph import Var
+from unity.ir.graph import Tuple, TupleGet, Var
 from unity.script import Tensor, dim, f32
 
 n = dim("n", min=1)
@@ -42,6 +44,35 @@ def test_operators_kernels_and_several_results() -> None:
     np.testing.assert_allclose(found[1][0], sums, rtol=1e-5)
     np.testing.assert_allclose(found[1][1], y0 - sums[:, None], rtol=1e-5)
     np.testing.assert_allclose(found[2], y0 - 1, rtol=1e-5, atol=1e-6)
+
+
+def test_variables_are_of_this_builder_and_of_this_body() -> None:
+    one, other = unity.GraphBuilder("one"), unity.GraphBuilder("other")
+    x, y = one.param("x", f32[Tensor, n, 4]), other.param("y", f32[Tensor, n, 4])
+    kept: list[Var] = []
+
+    def branch() -> Var:
+        kept.append(one.op("exp", x))
+        return kept[0]
+
+    positive = one.op("greater", one.op("max", x), 0.0)
+    z = one.if_(positive, branch, lambda: one.op("nn.relu", x))
+    calls: list[Callable[[], object]] = [
+        lambda: one.op("add", x, y),
+        lambda: one.op("concat", (x, y)),
+        lambda: one.op("exp", kept[0]),
+        lambda: one.emit(y),
+        lambda: one.emit(TupleGet(Tuple((x, y)), 0)),
+        lambda: one.emit_te(shifted, y, 1.0),
+        lambda: one.if_(positive, lambda: y, lambda: x),
+        lambda: one.while_([y], lambda v: positive, lambda v: v),
+        lambda: one.while_([x], lambda v: positive, lambda v: y),
+        lambda: one.finish([z, kept[0]]),
+    ]
+    for call in calls:
+        with pytest.raises(UnityError, match="is no variable of 'one', or is bound in another"):
+            call()
+    unity.compile(one.finish([z, x]))
 
 
 def test_branches_and_loops() -> None:

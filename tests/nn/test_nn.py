@@ -122,6 +122,26 @@ def test_python_asks_a_value_for_what_it_is_not(
     assert re.search(hint, caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("made", "hint"),
+    [
+        (lambda x: x.T, r"ops.permute_dims(x)"),
+        (lambda x: x.view(2, -1), r"ops.reshape(x, (2, -1))"),
+        (lambda x: x.relu_(), r"x = ops.nn.relu(x): values don't change"),
+        (lambda x: x.contiguous(), "leave it out"),
+        (lambda x: x.nosuch, "ops are all operators"),
+    ],
+)
+def test_methods_of_torch_are_told_as_operators(made: Callable[[Any], object], hint: str) -> None:
+    class Asking(nn.Module):
+        def forward(self, x: nn.Value) -> object:
+            assert not hasattr(x, "__torch_function__")
+            return made(x)
+
+    with pytest.raises(AttributeError, match=re.escape(hint)):
+        Asking().export({"x": f32[Tensor, n, 3]})
+
+
 def test_len_and_parts_along_a_known_axis() -> None:
     class Summed(nn.Module):
         def forward(self, x: nn.Value) -> nn.Value:

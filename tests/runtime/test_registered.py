@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -231,8 +232,32 @@ def test_errors_of_the_function_are_its_own() -> None:
     def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
         return R.call_packed("t.broken", x, out=f32[Tensor, n])
 
-    with pytest.raises(ValueError, match="no such file"):
+    with pytest.raises(ValueError, match="no such file") as told:
         unity.compile(main)(X)
+    line = inspect.getsourcelines(broken)[1] + 7
+    (note,) = told.value.__notes__
+    assert note == f"called by the program at {__file__}:{line}:16"
+
+
+def test_errors_of_functions_that_are_declared_and_of_pythons_name_the_line() -> None:
+    def broken(x: Array, *out: Array) -> Array:
+        raise KeyError("none")
+
+    unity.register_function("t.declared", broken)
+    declared = script.extern("t.declared", R.Func([f32[Tensor, n]], f32[Tensor, n], False))
+
+    @script.function
+    def by_name(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        return declared(x)
+
+    @script.function
+    def itself(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        return R.call_python(broken, (x,), out=f32[Tensor, n])
+
+    for function in (by_name, itself):
+        with pytest.raises(KeyError, match="none") as told:
+            unity.compile(function)(X)
+        assert [n.startswith("called by the program at ") for n in told.value.__notes__] == [True]
 
 
 def test_a_name_that_is_not_registered_is_refused() -> None:

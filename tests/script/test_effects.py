@@ -14,6 +14,7 @@ import pytest
 
 import unity
 from unity import script
+from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
@@ -109,6 +110,18 @@ def test_explain_says_that_python_prints() -> None:
     rows = [r for r in unity.compile(main).explain() if r.op == "print"]
     assert [r.choice for r in rows] == ["host"] * 4
     assert unity.compile(main).native() == {"main": "native"}
+
+
+def test_a_format_that_does_not_fit_names_the_line() -> None:
+    @script.function
+    def whole(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        print(f"{x:.2f}")
+        return x
+
+    said = r"test_effects\.py:\d+:9: the format '\{:\.2f\}' does not fit"
+    for call in (unity.compile(whole), unity.compile(whole, check_bounds=True)):
+        with pytest.raises(UnityError, match=said):
+            call(X)
 
 
 class Full:

@@ -130,7 +130,6 @@ PRIM_MISTAKES = {
     "try": Mistake("try:\n    pass\nexcept E:\n    pass", "try:", "try can't be used here"),
     "global": Mistake("global a", "global a", "global can't be used here", "only reads"),
     "lambda": Mistake("c[0, 0] = (lambda: 1.0)()", "lambda: 1.0", "lambda can't be used here"),
-    "import": Mistake("import os", "import os", "import can't be used here"),
     "break": Mistake("break", "break", "break stands in no loop"),
     "continue in a branch": Mistake(
         "if c[0, 0] > 1.0:\n    continue", "continue", "continue stands in no loop"
@@ -156,6 +155,12 @@ PRIM_MISTAKES = {
         "break leaves a block in its midst",
         "write the loop into the block",
     ),
+    "import": Mistake("import os", "import os", "import can't be used here", "above the func"),
+    "del": Mistake("del a", "del a", "del can't be used here", "leave it out"),
+    "match": Mistake(
+        "match 1:\n    case 1:\n        pass", "match 1:", "match can't be used here", "if and elif"
+    ),
+    "raise": Mistake("raise E", "raise E", "raise can't be used here", "assert condition"),
     "comprehension": Mistake("y = [i for i in x]", "[i for i in x]", "a comprehension can't"),
     "with something": Mistake(
         "with T.blok():\n    pass", "T.blok()", "has no meaning in a prim_func", "T.block"
@@ -250,6 +255,9 @@ GRAPH_MISTAKES = {
     "name of T": Mistake("return T.exp(x)", "T.exp(x)", "is for prim_funcs, this is a function"),
     "lambda": Mistake("f = lambda v: v\nreturn x", "lambda v: v", "lambda can't be used", "nested"),
     "for": Mistake("for v in x:\n    y = v\nreturn x", "x", "nothing that a loop goes through"),
+    "torch": Mistake("return torch.relu(x)", "torch", "unknown name 'torch'", "no functions of pa"),
+    "named": Mistake("return (y := x)", "y := x", "the := operator can't be", "a line of its own"),
+    "method": Mistake("return x.view(8, -1)", "x.view", "has no 'view'", "R.reshape(x, (2, -1))"),
     "await": Mistake("y = await x\nreturn y", "await x", "await can't be used here"),
     "dims with floats": Mistake(
         "return R.reshape(x, (n * 0.5, 8))", "n * 0.5", "a dim must be an integer expression"

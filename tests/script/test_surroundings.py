@@ -2,6 +2,7 @@
 """Where programs may be written, and what they see there: files, cells, functions, classes."""
 
 import linecache
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -159,8 +160,16 @@ def test_an_error_shows_the_users_lines_alone() -> None:
         def wrong(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
             return R.no_such.operator(x)
 
+    def annotated() -> object:
+        return f32[Tensor, -4]
+
+    for wrong in (mistaken, annotated):
+        check_lines(wrong)
+
+
+def check_lines(wrong: Callable[[], object]) -> None:
     with pytest.raises(UnityError) as caught:
-        mistaken()
+        wrong()
     files = {Path(entry.path) for entry in caught.traceback}
     assert files == {Path(__file__)}
     assert caught.value.frames is not None, "what was cut is kept"

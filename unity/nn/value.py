@@ -21,6 +21,7 @@ from unity.ir.types import TensorType, TupleType
 from unity.op.builder import GraphBuilder
 from unity.op.call import bitwise, call_op
 from unity.op.movement.slicing import Index, part_of
+from unity.op.naming import instead_of_method
 from unity.op.table import OPS
 
 if TYPE_CHECKING:
@@ -92,6 +93,17 @@ class Operand(ABC):
         """With elements of another type."""
         return ops.astype(self, dtype)
 
+    if not TYPE_CHECKING:  # a checker would believe that there is whatever is asked for
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """No method: how `ops` are called instead of torch's methods of this name."""
+            told = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.startswith("__"):
+                raise AttributeError(told)
+            hint = instead_of_method(name, "x", "ops")
+            hint = hint or "it has operators, shape, ndim, dtype; ops are all operators"
+            raise AttributeError(f"{told}\nhint: {hint}")
+
     def __add__(self, other: Given) -> Value:
         return ops.add(self, other)
 
@@ -157,6 +169,12 @@ class Operand(ABC):
 
     def __xor__(self, other: Operand | Array | int) -> Value:
         return _applied(bitwise([self.type.dtype], "xor"), self, other)
+
+    def __lshift__(self, other: Operand | Array | int) -> Value:
+        return ops.left_shift(self, other)
+
+    def __rshift__(self, other: Operand | Array | int) -> Value:
+        return ops.right_shift(self, other)
 
     def __invert__(self) -> Value:
         return _applied(bitwise([self.type.dtype], "not"), self)

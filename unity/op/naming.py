@@ -145,5 +145,84 @@ def names_of(name: str) -> Names:
     )
 
 
+_SWAPPED = "{R}.permute_dims({x}, (0, 2, 1))"
+METHODS = {
+    "T": "{R}.permute_dims({x})", "t": "{R}.permute_dims({x})", "mT": _SWAPPED,
+    "permute": "{R}.permute_dims({x}, (1, 0))", "transpose": "{R}.permute_dims({x}, (1, 0))",
+    "swapaxes": _SWAPPED, "movedim": _SWAPPED, "moveaxis": _SWAPPED,
+    "view": "{R}.reshape({x}, (2, -1))", "reshape": "{R}.reshape({x}, (2, -1))",
+    "ravel": "{R}.flatten({x})", "numel": "{R}.size({x})", "nelement": "{R}.size({x})",
+    "size": "{x}.shape, {x}.shape[0]", "dim": "{x}.ndim", "ndimension": "{x}.ndim",
+    "to": "{R}.astype({x}, 'float16')", "type": "{R}.astype({x}, 'float16')",
+    "astype": "{R}.astype({x}, 'float16')", "float": "{R}.astype({x}, 'float32')",
+    "double": "{R}.astype({x}, 'float64')", "half": "{R}.astype({x}, 'float16')",
+    "bfloat16": "{R}.astype({x}, 'bfloat16')", "int": "{R}.astype({x}, 'int32')",
+    "long": "{R}.astype({x}, 'int64')", "bool": "{R}.astype({x}, 'bool')",
+    "unsqueeze": "{R}.expand_dims({x}, 0)", "squeeze": "{R}.squeeze({x}, 0)",
+    "expand": "{R}.broadcast_to({x}, (2, 4))", "expand_as": "{R}.broadcast_to({x}, y.shape)",
+    "repeat": "{R}.tile({x}, (2, 1))", "repeat_interleave": "{R}.repeat({x}, 2, axis=0)",
+    "clamp": "{R}.clip({x}, 0.0, 1.0)", "clamp_min": "{R}.maximum({x}, 0.0)",
+    "clamp_max": "{R}.minimum({x}, 1.0)", "pow": "{x} ** 2.0", "neg": "-{x}",
+    "add": "{x} + y", "sub": "{x} - y", "mul": "{x} * y", "div": "{x} / y",
+    "matmul": "{x} @ y", "mm": "{x} @ y", "bmm": "{x} @ y", "dot": "{x} @ y",
+    "eq": "{x} == y", "ne": "{x} != y", "lt": "{x} < y", "le": "{x} <= y", "gt": "{x} > y",
+    "ge": "{x} >= y", "masked_fill": "{R}.where(mask, 0.0, {x})",
+    "chunk": "{R}.split({x}, 2, axis=0)", "split": "{R}.split({x}, 2, axis=0)",
+    "gather": "{R}.gather_elements({x}, indices, axis=0)",
+    "index_select": "{R}.take({x}, indices, axis=0)",
+    "scatter": "{R}.scatter_elements({x}, indices, updates, axis=0)",
+    "var": "{R}.variance({x}, axis=0)", "argsort": "{R}.argsort({x}, axis=-1)",
+    "sum": "{R}.sum({x}, axis=0)", "mean": "{R}.mean({x}, axis=0)",
+    "max": "{R}.max({x}, axis=0)", "min": "{R}.min({x}, axis=0)",
+    "amax": "{R}.max({x}, axis=0)", "amin": "{R}.min({x}, axis=0)",
+    "argmax": "{R}.argmax({x}, axis=0)", "argmin": "{R}.argmin({x}, axis=0)",
+    "softmax": "{R}.nn.softmax({x}, axis=-1)", "norm": "{R}.sqrt({R}.sum({x} * {x}))",
+    "new_zeros": "{R}.zeros((2, 4), 'float32')", "new_ones": "{R}.ones((2, 4), 'float32')",
+}  # fmt: skip
+"""How programs write what methods and attributes of torch's tensors and numpy's arrays say."""
+
+_LEFT_OUT = {
+    **dict.fromkeys(
+        ("contiguous", "detach", "clone", "copy", "requires_grad_"),
+        "leave it out: values of a graph don't change, and lie in order",
+    ),
+    **dict.fromkeys(("cpu", "cuda", "device"), "leave it out: programs run on one CPU"),
+    **dict.fromkeys(("numpy", "tolist"), "what the compiled program returns is an array"),
+    **dict.fromkeys(("backward", "grad", "requires_grad"), "training is not implemented"),
+}
+"""What to do about the others."""
+
+
+def instead_of_method(name: str, x: str, operators: str) -> str | None:
+    """How a program writes a method or an attribute of torch's tensors or numpy's arrays.
+
+    Args:
+        name: The method's; ``add_`` is ``add`` in place.
+        x: The tensor, as it is written.
+        operators: What operators' names stand behind: ``R``, ``ops``.
+
+    Returns:
+        A hint; None where nothing is known of that name.
+
+    >>> instead_of_method("view", "x", "R")
+    'write it as in R.reshape(x, (2, -1))'
+    >>> instead_of_method("relu_", "x", "ops")
+    "write it as in x = ops.nn.relu(x): values don't change"
+    >>> instead_of_method("contiguous", "x", "R")
+    "leave it out: values of a graph don't change, and lie in order"
+    """
+    if name in _LEFT_OUT:
+        return _LEFT_OUT[name]
+    plain = name.rstrip("_")
+    ours = next((n for n in (plain, f"nn.{plain}") if n in OPS), None)
+    said = METHODS.get(plain) or (f"{{R}}.{ours}({{x}})" if ours else None)
+    if said is None:
+        return None
+    written = said.format(x=x, R=operators)
+    if plain != name:
+        return f"write it as in {x} = {written}: values don't change"
+    return f"write it as in {written}"
+
+
 OTHERS = frozenset({*OURS, *_NO_RELAX, *_ONNX, *_TORCH})
 """All that the tables above name, which is to be operators."""

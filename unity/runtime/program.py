@@ -78,22 +78,24 @@ class CallHost:
     """Call a Python function of the host table.
 
     With `destination` it is ``fn(*args)`` and writes into its last arguments; without, its result
-    goes to `dst`.
+    goes to `dst`. `where` is the call's place in the program, if it is known.
     """
 
     dst: Tree
     host: Index
     args: tuple[Tree, ...]
     destination: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CallFunction:
-    """Call another function of the program."""
+    """Call another function of the program; `where` is the call's place, if it is known."""
 
     dst: Tree
     function: Index
     args: tuple[Tree, ...]
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,10 +297,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """Print values as a format says."""
+    """Print values as a format says; `where` is the place in the program, if it is known."""
 
     values: tuple[Tree, ...]
     format: str
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

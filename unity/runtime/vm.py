@@ -19,6 +19,7 @@ from unity.ir.dtype import Array, dtype
 from unity.runtime import program as p
 from unity.runtime.check import Binder, Value
 from unity.runtime.effects import assertion_error, print_values
+from unity.runtime.failure import called_from
 from unity.runtime.sizes import Size, evaluate, slots_of
 
 Kernel: TypeAlias = Callable[[Sequence[Array], Sequence[int]], int]
@@ -137,14 +138,18 @@ class VM:
         match instruction:
             case p.CallKernel():
                 self._kernel(frame, instruction, frame.code.labels[pc])
-            case p.CallHost(dst, host, args, destination):
-                result = self.hosts[host](*(_read(regs, a) for a in args))
+            case p.CallHost(dst, host, args, destination, where):
+                with called_from(where):
+                    result = self.hosts[host](*(_read(regs, a) for a in args))
                 if not destination:
                     _require_parts(dst, result, frame.code.labels[pc])
                     _assign(regs, dst, _hosted(result))
-            case p.CallFunction(dst, function, args):
+            case p.CallFunction(dst, function, args, where):
                 values = [_read(regs, a) for a in args]
-                _assign(regs, dst, self._call(function, values, (), (), self._argument(function)))
+                hosted = self.program.functions[function].name.startswith(p.EXTERN)
+                with called_from(where if hosted else ""):
+                    given = self._call(function, values, (), (), self._argument(function))
+                _assign(regs, dst, given)
             case p.MakeClosure(dst, function, captured, captured_slots):
                 regs[dst] = Closure(
                     function,
@@ -220,8 +225,9 @@ class VM:
                 binder = Binder(frame.code.symbols, slots)
                 binder.match(_read(regs, tree), spec, name + binder.text_of(known))
                 binder.finish()
-            case p.Print(values, text):
-                self.printer(text, [_read(regs, v) for v in values])
+            case p.Print(values, text, where):
+                with called_from(where):
+                    self.printer(text, [_read(regs, v) for v in values])
             case p.Assert(condition, values, text, where):
                 if not bool(regs[condition]):
                     raise assertion_error(where, text, [_read(regs, v) for v in values])

@@ -182,15 +182,17 @@ SCHEDULES = (
         """
         one, other = unity.GraphBuilder(), unity.GraphBuilder()
         x = one.param("x", f32[Tensor, 4])
-        unity.compile(other.finish(other.op("exp", x)))
+        other.op("exp", x)
         """,
-        "main, binding exp: an operand is x, which is not in scope",
+        "'x' is no variable of 'main', or is bound in another body",
         "Values belong to the function that is being built.",
         """
         one = unity.GraphBuilder()
         x = one.param("x", f32[Tensor, 4])
         unity.compile(one.finish(one.op("exp", x)))
         """,
+        hint="operands are what this builder's param, op and emit gave: in this body, or in one "
+        "around it",
     ),
     Mistake(
         "A dtype instead of a type",
