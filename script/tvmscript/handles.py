@@ -191,7 +191,7 @@ class _Memory(ast.NodeTransformer):
     def _filled(self, node: ast.stmt, name: str, call: ast.Call) -> list[ast.stmt]:
         """A constant in a kernel: memory that is written before anything else is done."""
         given = _given(self.source, call, _FILLED)
-        extents, data = constant(given["extents"]), constant(given["data"])
+        extents, data = constant(given["extents"]), _numbers(given["data"])
         kind = constant(given["dtype"])
         if not isinstance(extents, list | tuple) or not isinstance(data, list | tuple):
             raise self.source.error(call, "T.allocate_const takes numbers and extents known here")
@@ -227,6 +227,18 @@ class _Memory(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or node.id not in self.pointers:
             return node
         return written("whole.data", node, whole=ast.Name(self.pointers[node.id], ast.Load()))
+
+
+def _numbers(node: ast.expr) -> object:
+    """The numbers of a constant: a literal, or one repeated, ``[1.0, 2.0] * 8``."""
+    match node:
+        case ast.BinOp(left, ast.Mult(), right):
+            whole, times = constant(left), constant(right)
+            if isinstance(whole, list | tuple) and isinstance(times, int):
+                return [*whole] * min(times, _MOST)
+            return node
+        case _:
+            return constant(node)
 
 
 class _Renamed(ast.NodeTransformer):

@@ -22,6 +22,7 @@ from ..parser.scope import captured_by
 from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
 from .graph.devices import INFOS, virtual_devices
+from .kernel_calls import KernelCalls
 from .options import options_of
 from .rewrite import Rewriter
 from .syntax import at_place, dotted, path_of
@@ -111,6 +112,7 @@ def _read(
     rewriter = Rewriter(source, [m for m in (name, "cls", "Module") if m])
     rewriter.symbols.update({k: None for k, v in names.items() if isinstance(v, Symbol)})
     rewriter.devices = virtual_devices(source, body)
+    rewriter.kernel_calls = KernelCalls(source, body)
     for node in body:
         rewriter.externs.note(node)
     functions = [

@@ -207,6 +207,16 @@ OURS: Mapping[str, tuple[str, str, Callable[[Any, Any], None]]] = {
         """,
         lambda a, b: b.__setitem__(slice(0, 6), a[[0, 0, 0, 1, 1, 1]] * np.arange(1, 7)),
     ),
+    "numbers again and again": (
+        TO_FLOAT,
+        """
+        c = T.allocate_const([1, 2] * 3, "int32", [6])
+        C = T.decl_buffer((6,), "int32", data=c)
+        for i in range(6):
+            B[i] = A[i] * C[i]
+        """,
+        lambda a, b: b.__setitem__(slice(0, 6), a[:6] * np.array([1, 2] * 3)),
+    ),
     "an undefined value": (
         INTS,
         """

@@ -1,0 +1,100 @@
+"""Kernels of TVMScript that call kernels of their module: what they call stands in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unity
+from unity.errors import UnityError
+from unity.interpreter import run_prim_func
+from unity.ir.module import IRModule
+from unity.script.tvmscript import parse
+
+A = np.arange(16, dtype=np.float32).reshape(4, 4)
+MODULE = '''
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def add(A: T.Buffer((4, 4), "float32"), B: T.Buffer((16,), "float32")):
+        """With an i and a t of its own."""
+        T.func_attr({{"tir.noalias": True}})
+        for i in range(16):
+            t = A[i // 4, i % 4]
+            B[i] = t + 1.0
+
+    @T.prim_func(private=True)
+    def scale(a: T.handle, b: T.handle, k: T.int32):
+        A = T.match_buffer(a, (16,), "float32")
+        B = T.match_buffer(b, (16,), "float32")
+        for i in range(16):
+            B[i] = A[i] * T.Cast("float32", k)
+
+    @T.prim_func(private=True)
+    def both(A: T.Buffer((4, 4), "float32"), p: T.handle("float32")):
+        B = T.decl_buffer((16,), "float32", data=p)
+        M.add(A, B.data)
+        T.evaluate(M.scale(B.data, B.data, 3))
+
+    @T.prim_func(private=True)
+    def sized(A: T.Buffer((16,), "float32")):
+        n = T.int64()
+        A[0] = 1.0
+
+    @T.prim_func(private=True)
+    def itself(A: T.Buffer((16,), "float32")):
+        M.itself(A.data)
+
+    @T.prim_func(private=True)
+    def assigns(A: T.Buffer((16,), "float32"), k: T.int32):
+        k = 3
+        A[0] = 1.0
+
+    @T.prim_func
+    def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((16,), "float32")):
+        {}
+'''
+
+
+def module(*lines: str, without: tuple[str, ...] = ("sized", "itself", "assigns")) -> IRModule:
+    head, *kernels = MODULE.format("\n        ".join(lines)).split("    @T.prim_func")
+    kept = [k for k in kernels if not any(f"def {name}(" in k for name in without)]
+    return parse("    @T.prim_func".join([head, *kept]))
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        (["M.add(A.data, B.data)"], A.ravel() + 1),
+        (["M.add(A, B)", "M.scale(B.data, B.data, 2)"], (A.ravel() + 1) * 2),
+        (["for i in range(3):", "    M.add(A.data, B.data)"], A.ravel() + 1),
+        (["t = A[0, 1]", "M.add(A.data, B.data)", "B[0] = B[0] + t"], [2, *range(2, 17)]),
+        (["M.both(A.data, B.data)"], (A.ravel() + 1) * 3),
+        (["T.evaluate(M.both(A.data, B.data))"], (A.ravel() + 1) * 3),
+    ],
+)
+def test_what_they_compute(lines: list[str], wanted: np.ndarray) -> None:
+    read = module(*lines)
+    found = np.zeros(16, np.float32)
+    run_prim_func(read.prim_funcs()["main"], [A.copy(), found])
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(unity.compile(read)["main"](A), wanted)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("M.add(A.data)", r"'add' takes 2 arguments, got 1"),
+        ("M.add(A.data, B=B.data)", "kernels are called with arguments in order"),
+        ("M.itself(B.data)", "the kernel 'itself' calls itself"),
+        ("M.sized(B.data)", "the kernel 'sized' has a size of its own: n = T.int64"),
+        ("M.assigns(B.data, 4)", "the kernel 'assigns' gives its parameter 'k' another value"),
+        ("M.nosuch(B.data)", "nosuch"),
+    ],
+)
+def test_refused(line: str, said: str) -> None:
+    name = line[2:].partition("(")[0]
+    others = tuple(n for n in ("sized", "itself", "assigns") if n != name)
+    with pytest.raises(UnityError, match=said) as caught:
+        module(line, without=others)
+    assert caught.value.span is not None
