@@ -271,6 +271,7 @@ def test_every_behaviour_that_is_missing_is_reported_at_once() -> None:
         from_onnx(proto)
     assert caught.value.gaps == (
         "node 'h' (LpPool), domain ai.onnx, opset 18: ceil_mode",
+        "node 'i' (Relu), domain ai.onnx, opset 18: the attribute speed",
         "node 't' (Pad), domain ai.onnx, opset 18: mode 'mirror'",
     )
 
@@ -429,3 +430,29 @@ def test_external_data_that_is_a_folder_is_refused(tmp_path: Path, location: str
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(UnityError, match="external data"):
         from_onnx(path)
+
+
+def test_gaps_of_all_kinds_are_told_at_once() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], "first", slope=1.0),
+        helper.make_node("Swish2", ["a"], ["b"], "second", domain="com.acme"),
+        helper.make_node("Softmax", ["b"], ["c"], "third", temperature=2.0),
+        helper.make_node("Nothing", ["x"], ["d"], "fourth"),
+        helper.make_node("Add", ["c", "d"], ["y"], "fifth"),
+    ]
+    value = helper.make_tensor_value_info
+    x, y = value("x", TensorProto.FLOAT, [2, 3]), value("y", TensorProto.FLOAT, [2, 3])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.acme", 1)]
+    proto = helper.make_model(
+        helper.make_graph(nodes, "all", [x], [y]), opset_imports=opsets, ir_version=8
+    )
+    with pytest.raises(UnsupportedError) as caught:
+        from_onnx(proto)
+    assert [gap.partition(",")[0] for gap in caught.value.gaps] == [
+        "node 'second' (Swish2)",
+        "node 'fourth' (Nothing)",
+        "node 'first' (Relu)",
+        "node 'third' (Softmax)",
+    ]
+    assert caught.value.gaps[2].endswith("the attribute slope")
+    assert caught.value.gaps[3].endswith("the attribute temperature")

@@ -7,6 +7,7 @@ symbols by their ONNX names. Every node that Unity lacks is reported, all at onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -100,17 +101,16 @@ def _imported(
 ) -> IRModule:
     kinds = node_types(model.proto.graph)
     lacking = {(domain, op) for domain, op in kinds if converter_of(domain, op) is None}
+    missing: list[str] = []
     if lacking:
         model = expand(model, lacking)
-        _require_supported(model)
+        missing = _without_converter(model)
+    if missing:
+        raise _unsupported(model, [*missing, *_other_gaps(model, shapes, constants, dynamic)])
     builder = GraphBuilder()
     graph = GraphImporter(model, builder)
     graph.specializes = specializes
-    graph.add_initializers(model.proto.graph)
-    for input_name, array in (constants or {}).items():
-        graph.values[input_name] = Constant(np.asarray(array), input_name)
-    inputs = _add_inputs(graph, dict(shapes or {}), dynamic)
-    graph.convert(model.proto.graph)
+    inputs = _converted(graph, shapes, constants, dynamic)
     if graph.gaps and not specializes and any(UNKNOWN_RANK in gap for gap in graph.gaps):
         return _imported(model, shapes, constants, dynamic, name, specializes=True)
     if graph.gaps:
@@ -128,8 +128,37 @@ def _unsupported(model: Model, gaps: Sequence[str]) -> UnsupportedError:
     return UnsupportedError(f"{model.name} needs what Unity does not implement", list(gaps))
 
 
-def _require_supported(model: Model) -> None:
-    """Refuse nodes without a converter, nested graphs included, all at once."""
+def _converted(
+    graph: GraphImporter,
+    shapes: Mapping[str, ShapeSpec] | None,
+    constants: Mapping[str, Array] | None,
+    dynamic: Dynamic | None,
+) -> list[str]:
+    """Convert a model's graph; the names of its inputs."""
+    proto = graph.model.proto.graph
+    graph.add_initializers(proto)
+    for name, array in (constants or {}).items():
+        graph.values[name] = Constant(np.asarray(array), name)
+    inputs = _add_inputs(graph, dict(shapes or {}), dynamic)
+    graph.convert(proto)
+    return inputs
+
+
+def _other_gaps(
+    model: Model,
+    shapes: Mapping[str, ShapeSpec] | None,
+    constants: Mapping[str, Array] | None,
+    dynamic: Dynamic | None,
+) -> Sequence[str]:
+    """What else a model needs that has nodes without a converter, as far as can be seen."""
+    graph = GraphImporter(model, GraphBuilder())
+    with suppress(UnityError):  # what it is told comes before other mistakes
+        _converted(graph, shapes, constants, dynamic)
+    return [gap for gap in graph.gaps if UNKNOWN_RANK not in gap]
+
+
+def _without_converter(model: Model) -> list[str]:
+    """The nodes without a converter, nested graphs included."""
     gaps: list[str] = []
 
     def look(graph: onnx.GraphProto) -> None:
@@ -140,8 +169,7 @@ def _require_supported(model: Model) -> None:
                 look(inner)
 
     look(model.proto.graph)
-    if gaps:
-        raise _unsupported(model, gaps)
+    return gaps
 
 
 def _origin(model: Model, node: onnx.NodeProto) -> str:
@@ -320,8 +348,8 @@ class GraphImporter:
             try:
                 self._convert_node(proto)
             except Gap as gap:
-                if str(gap):
-                    self.gaps.append(f"{describe(proto)}, {_origin(self.model, proto)}: {gap}")
+                if told := str(gap) or self._unknown_attributes(proto):
+                    self.gaps.append(f"{describe(proto)}, {_origin(self.model, proto)}: {told}")
                 self._poisoned.update(proto.output)
             except (UnsupportedError, InternalError, *OF_THE_MACHINE):
                 raise
@@ -333,6 +361,14 @@ class GraphImporter:
                     raise of_converter(error, where) from error
                 raise fault(error, where) from error
 
+    def _unknown_attributes(self, proto: onnx.NodeProto) -> str:
+        """What can be told of a node whose inputs are missing, as those of gaps are."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        if converter_of(domain, proto.op_type) is None or not is_of_onnx(domain, proto.op_type):
+            return ""
+        unknown, _ = check_signature(proto, domain, self.model.opsets.get(domain, 1))
+        return f"the attribute {', '.join(sorted(unknown))}" if unknown else ""
+
     def _located(self, proto: onnx.NodeProto, message: str, hint: str | None) -> UnityError:
         """An error at a node; one of a nested graph has said where it is already."""
         inner = message.removeprefix(f"{self.model.name}: ")
@@ -341,7 +377,8 @@ class GraphImporter:
     def _convert_node(self, proto: onnx.NodeProto) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         converter = converter_of(domain, proto.op_type)
-        assert converter is not None
+        if converter is None:
+            raise Gap("")
         node = Node(proto, self, self.model.opsets.get(domain, 1))
         unknown, lacking = list[str](), list[str]()
         if is_of_onnx(domain, proto.op_type):
