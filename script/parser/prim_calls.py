@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from unity.arguments import Bound
 from unity.errors import UnityError
@@ -12,7 +13,7 @@ from unity.ir.dtype import FLOAT32, DType, dtype
 from unity.ir.foreign import address_of, call_extern
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import BinaryOp, Broadcast, Cast, Intrinsic, Load, Not, PrimExpr, Ramp, imm
-from unity.ir.stmt import Buffer
+from unity.ir.stmt import Buffer, PrimFunc
 from unity.op.registry import attr_value
 from unity.te.reinterpret import reinterpreted
 
@@ -27,7 +28,13 @@ _NUMBER: Mapping[str, float] = {"inf": float("inf"), "-inf": float("-inf"), "nan
 
 
 class PrimCalls(PrimEvaluator):
-    """Evaluates calls, and arguments that must be known while parsing."""
+    """Evaluates calls, and arguments that must be known while parsing.
+
+    Attributes:
+        kernels: Those of the text that are defined above.
+    """
+
+    kernels: Mapping[str, PrimFunc] = MappingProxyType({})
 
     def call(self, node: ast.Call) -> object:
         """A call of a name of the language; few others run while parsing."""
@@ -53,10 +60,23 @@ class PrimCalls(PrimEvaluator):
             return super().not_runnable(node, function)
         return self.source.error(
             node,
-            f"{ast.unparse(node.func)!r} is a function of the program: kernels call none",
-            "write its loops in this kernel, or call one behind the other from a graph function: "
-            "R.call_tir(...); T.call_extern calls a function of C",
+            f"{ast.unparse(node.func)!r} is a function of the program: kernels call kernels only, "
+            "as a statement, and those that are defined above",
+            "a graph function calls one behind the other: R.call_tir(...); "
+            "T.call_extern calls a function of C",
         )
+
+    def kernel(self, call: ast.Call) -> tuple[str, PrimFunc] | None:
+        """The kernel that a call names, and its name; None if it is something else."""
+        if not isinstance(call.func, ast.Name | ast.Attribute):
+            return None
+        match self.value(call.func):
+            case ScriptPrimFunc() as found:
+                return found.name, found.func
+            case Named(name) if name in self.kernels:
+                return name, self.kernels[name]
+            case _:
+                return None
 
     def _language_call(self, node: ast.Call, path: str) -> PrimExpr:
         rule = _CALLS.get(path)

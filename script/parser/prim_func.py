@@ -38,6 +38,7 @@ def parse_prim_func(
     captured: Sequence[Mapping[str, object]],
     attrs: Attrs = NO_ATTRS,
     promotes: bool = False,
+    kernels: Mapping[str, PrimFunc] | None = None,
 ) -> PrimFunc:
     """Parse a prim func.
 
@@ -47,11 +48,13 @@ def parse_prim_func(
         captured: The names it sees, innermost first.
         attrs: Its attributes.
         promotes: Whether operands of two dtypes are converted, as in TVMScript.
+        kernels: Those that it may call by their name in a text.
 
     Raises:
         UnityError: A mistake, at its place.
     """
     parser = StmtParser(source, Scope(captured), promotes)
+    parser.kernels = kernels or {}
     parser.scope.push()
     _check_signature(parser, node)
     params = tuple(_param(parser, arg) for arg in node.args.args)

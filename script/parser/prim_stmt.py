@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from unity.errors import Span
+from unity.arguments import Signature
+from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.foreign import CALL_EXTERN
 from unity.ir.prim_expr import Cast, Intrinsic, Load, PrimExpr, PrimVar
@@ -17,12 +18,15 @@ from unity.ir.stmt import (
     Evaluate,
     IfThen,
     Let,
+    Param,
+    PrimFunc,
     Seq,
     Stmt,
     Store,
 )
 from unity.ir.visit import rewrite_prim
 
+from ..inlined import inlined
 from .evaluate import shown
 from .leaving.loops import jumps, word_of
 from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
@@ -300,11 +304,28 @@ class StmtParser(LoopParser):
                 message = self.text(said["message"])
                 return [Assert(self.condition(said["condition"]), message, span)]
             case None:
+                kernel = self.kernel(call)
+                if kernel is not None:
+                    return [self._kernel_call(call, *kernel)]
                 self.value(call)
                 raise self.source.error(call, "the value of this call is not used")
             case _:
                 return [Evaluate(self.expr(call), span)]
         return []
+
+    def _kernel_call(self, call: ast.Call, name: str, kernel: PrimFunc) -> Stmt:
+        """Another kernel's body over what it is given."""
+        taken = ", ".join(p.name for p in kernel.params)
+        named = self.given(call, Signature.parse(f"{name}({taken})")).named
+        given = [self._argument(named[p.name], p) for p in kernel.params]
+        try:
+            return inlined(name, kernel, given)
+        except UnityError as error:
+            raise self.source.error(call, error.message, error.hint) from None
+
+    def _argument(self, node: ast.expr, param: Param) -> Buffer | PrimExpr:
+        found = self.value(node)
+        return found if isinstance(found, Buffer) else self.expr(node, param.dtype)
 
     def _given(self, call: ast.Call) -> Mapping[str, ast.expr]:
         """What a statement of the language is given, by name."""

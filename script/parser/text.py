@@ -190,8 +190,9 @@ class TextModule:
             case "function":
                 self._define(node, node.name, _Graph(node, pure, attrs))
             case "prim_func":
+                above = {n: d for n, d in self.definitions.items() if isinstance(d, PrimFunc)}
                 func = parse_prim_func(
-                    self.source, node, [self.names], attrs_of(attrs), self.promotes
+                    self.source, node, [self.names], attrs_of(attrs), self.promotes, above
                 )
                 self._define(node, node.name, func)
             case _:

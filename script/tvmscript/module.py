@@ -22,7 +22,7 @@ from ..parser.scope import captured_by
 from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
 from .graph.devices import INFOS, virtual_devices
-from .kernel_calls import KernelCalls
+from .kernel_calls import callees_first
 from .options import options_of
 from .rewrite import Rewriter
 from .syntax import at_place, dotted, path_of
@@ -112,7 +112,6 @@ def _read(
     rewriter = Rewriter(source, [m for m in (name, "cls", "Module") if m])
     rewriter.symbols.update({k: None for k, v in names.items() if isinstance(v, Symbol)})
     rewriter.devices = virtual_devices(source, body)
-    rewriter.kernel_calls = KernelCalls(source, body)
     for node in body:
         rewriter.externs.note(node)
     functions = [
@@ -130,7 +129,7 @@ def _read(
     for defined, extern in rewriter.externs.definitions.items():
         kind = rewriter.visit(extern)
         module.read(at_place(ast.Assign([ast.Name(defined, ast.Store())], kind), extern))
-    for function in functions:
+    for function in callees_first(source, functions):
         module.function(function)
     return _with_output_counts(module.finish())
 

@@ -19,7 +19,6 @@ from .graph.devices import check_here
 from .graph.outputs import check_seen
 from .graph.storage import check_killed
 from .handles import without_handles
-from .kernel_calls import KernelCalls
 from .options import only_tvms, options_of
 from .plain import in_plain_words
 from .returned import names_in_shapes, result_as_parameter
@@ -38,13 +37,7 @@ _BLOCK_ATTRS = ("T.block_attr", "T.sblock_attr")
 
 
 class Rewriter(CallRewriter):
-    """Rewrites the functions of one module.
-
-    Attributes:
-        kernel_calls: Writes out the kernels that its kernels call.
-    """
-
-    kernel_calls: KernelCalls | None = None
+    """Rewrites the functions of one module."""
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """A function in our syntax, with our decorator."""
@@ -58,8 +51,6 @@ class Rewriter(CallRewriter):
         self.before.note(node)
         self.buffers, self.views, self.numbers = {}, {}, frozenset()
         if not self.in_graph:
-            if self.kernel_calls is not None:
-                self.kernel_calls.write_out(node, list(self.modules))
             in_plain_words(self.source, node)
             without_handles(self.source, node)
             names = {a.arg for a in node.args.args if path_of(a.annotation) in SIZES}

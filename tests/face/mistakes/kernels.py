@@ -271,7 +271,21 @@ KERNELS = (
         hint="write -> None, and a buffer parameter for each output",
     ),
     Mistake(
-        "A kernel that calls another",
+        "A kernel called for its value",
+        """
+        @script.prim_func
+        def twice(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
+            for i in range(n):
+                b[i] = a[i] * 2.0
+
+
+        @script.prim_func
+        def four_times(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
+            b[0] = twice(a, b)
+        """,
+        "'twice' is a function of the program: kernels call kernels only, as a statement, and "
+        "those that are defined above",
+        "A kernel is called as a statement, with the buffers it writes; its body stands there.",
         """
         @script.prim_func
         def twice(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
@@ -284,21 +298,7 @@ KERNELS = (
             twice(a, b)
             twice(b, b)
         """,
-        "'twice' is a function of the program: kernels call none",
-        "Kernels are loops over buffers; graph functions call them, and fuse what lies in a row.",
-        """
-        @script.prim_func
-        def twice(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
-            for i in range(n):
-                b[i] = a[i] * 2.0
-
-
-        @script.function
-        def four_times(x: f32[Tensor, n]) -> f32[Tensor, n]:
-            y = R.call_tir(twice, (x,), out=f32[Tensor, n])
-            return R.call_tir(twice, (y,), out=f32[Tensor, n])
-        """,
-        hint="write its loops in this kernel, or call one behind the other from a graph function: "
-        "R.call_tir(...); T.call_extern calls a function of C",
+        hint="a graph function calls one behind the other: R.call_tir(...); "
+        "T.call_extern calls a function of C",
     ),
 )

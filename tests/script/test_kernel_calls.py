@@ -1,0 +1,112 @@
+"""Kernels that call kernels: their bodies stand there, over what they are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import unity
+from unity.errors import UnityError
+from unity.interpreter import run_prim_func
+from unity.ir.module import IRModule
+from unity.ir.signature import size_params
+from unity.script import Buffer, T, dim, f32, parse, prim_func, print_module
+
+n, k = dim("n"), dim("k")
+Floats = npt.NDArray[np.float32]
+
+SCALED = """
+n = dim("n")
+m = dim("m")
+
+@script.prim_func
+def scaled(x: f32[Buffer, m], y: f32[Buffer, m], by: T.scalar("float32")) -> None:
+    t = T.alloc((1,), "float32")
+    t[0] = by
+    for i in range(m):
+        y[i] = x[i] * t[0] + by
+"""
+
+
+@prim_func
+def plus(a: f32[Buffer, n, k], b: f32[Buffer, n, k]) -> None:
+    for i, j in T.grid(n, k):
+        with T.block("plus"):
+            vi, vj = T.axis.remap("SS", i, j)
+            b[vi, vj] = a[vi, vj] + 1.0
+
+
+@prim_func
+def thrice(a: f32[Buffer, 4, n], b: f32[Buffer, 4, n]) -> None:
+    t = T.alloc((4, n), "float32")
+    plus(a, t)
+    plus(t, b=b)
+    plus(b, b)
+
+
+def run(module: IRModule, name: str, x: Floats) -> Floats:
+    """What the interpreter makes of a kernel with one output like its input."""
+    func = module.prim_funcs()[name]
+    (got,) = run_prim_func(func, [x], dict.fromkeys(size_params(func), x.shape[-1]))
+    return got.astype(np.float32)
+
+
+def test_they_are_called_by_name() -> None:
+    """Sizes are bound by shapes; what they allocate and bind is new at each call."""
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    module = IRModule({"thrice": thrice.func})
+    np.testing.assert_array_equal(run(module, "thrice", x), x + 3)
+    np.testing.assert_array_equal(unity.compile(module)(x), x + 3)
+    printed = print_module(module)
+    assert print_module(parse(printed)) == printed
+
+
+def test_scalars_are_found_once_and_converted_to_what_is_declared() -> None:
+    module = parse(
+        SCALED
+        + """
+@script.prim_func
+def main(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
+    z = T.alloc((n,), "float32")
+    scaled(x, z, 2)
+    for j in range(3):
+        scaled(z, y, by=z[0] + T.cast("float32", j))
+"""
+    )
+    x = np.arange(5, dtype=np.float32)
+    z = x * 2 + 2
+    want = z * (z[0] + 2) + (z[0] + 2)
+    np.testing.assert_array_equal(run(module, "main", x), want)
+    np.testing.assert_array_equal(unity.compile(IRModule({"main": module["main"]}))(x), want)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("scaled(x, z)", "scaled needs 'by'"),
+        ("scaled(x, z, 1.0, 2.0)", "takes 3 arguments"),
+        ("scaled(x, x[0], 1.0)", "'y' is a buffer, got a value"),
+        ("scaled(x, z, z)", "'by' is float32, got the buffer z"),
+        ("scaled(x, w, 1.0)", "'y' is float32(n) in global, got float32(n + 1) in global"),
+        ("scaled(x, d, 1.0)", "'y' is float32(n) in global, got float64(n) in global"),
+        ("below(x, z)", "unknown name 'below'"),
+        ("z[0] = scaled(x, z, 1.0)", "kernels call kernels only, as a statement"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call: str, message: str) -> None:
+    text = f"""
+@script.prim_func
+def main(x: f32[Buffer, n], z: f32[Buffer, n]) -> None:
+    w = T.alloc((n + 1,), "float32")
+    d = T.alloc((n,), "float64")
+    {call}
+
+@script.prim_func
+def below(x: f32[Buffer, n], z: f32[Buffer, n]) -> None:
+    z[0] = x[0]
+"""
+    with pytest.raises(UnityError) as caught:
+        parse(SCALED + text)
+    assert message in caught.value.message, caught.value.message
+    assert caught.value.span is not None
