@@ -48,7 +48,8 @@ def thrice(a: f32[Buffer, 4, n], b: f32[Buffer, 4, n]) -> None:
 def run(module: IRModule, name: str, x: Floats) -> Floats:
     """What the interpreter makes of a kernel with one output like its input."""
     func = module.prim_funcs()[name]
-    (got,) = run_prim_func(func, [x], dict.fromkeys(size_params(func), x.shape[-1]))
+    sizes = {v: int(x.shape[-1]) for v in size_params(func)}
+    (got,) = run_prim_func(func, [x], sizes)
     return got.astype(np.float32)
 
 

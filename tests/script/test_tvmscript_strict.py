@@ -58,10 +58,6 @@ class M:
 
     {function}
 """
-FROM_A_KERNEL = """@T.prim_func
-    def other(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
-        M.copied(A.data, B.data)
-"""
 DIRECTLY = """@R.function
     def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
         z = M.copied(x, y)
@@ -77,10 +73,6 @@ WITH_PYTHON = """@R.function
         return z
 """
 REFUSED = {
-    "a kernel of a kernel": (
-        CALLING.format(function=FROM_A_KERNEL),
-        "'copied' is a function of the program: kernels c",
-    ),
     "a kernel as a function": (
         CALLING.format(function=DIRECTLY),
         "'copied' is a prim_func: it can't be called like a fu",
