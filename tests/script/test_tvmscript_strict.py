@@ -119,7 +119,6 @@ def test_what_is_dropped_otherwise_is_refused(case: str) -> None:
 
 
 TAKEN = {
-    "a kernel of a kernel": CALLING.format(function=FROM_A_KERNEL),
     "ret": returning('T.evaluate(T.ret(val=x * y, dtype="int32", span=None))'),
     "options": kernel("(private=True, s_tir=False)", "{'tir.noalias': T.bool(True)}"),
     "a module": module("check_well_formed=False, s_tir=True"),
