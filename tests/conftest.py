@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.costs import Costs, is_of_everything, seconds_of
+from tests.costs import Costs, is_of_everything, seconds_of, unknown
 from tests.extras import IMPORT_TORCH, may_need, missing, prepare
 from tests.print_back import PrintBack
-from tests.rotation import rotate
+from tests.rotation import LONGEST, rotate
 from unity.ir.module import IRModule
 
 settings.register_profile(
@@ -96,12 +96,21 @@ def modules_print_back(
 LONG = 5.0  # seconds; on a machine that does nothing else
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name tests that take long and don't say why."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name tests that take long and don't say why, or that nobody noted the time of."""
     reports = [r for r in terminalreporter.getreports("passed") if r.when == "call"]
     for report in reports:
         if report.duration > LONG and "long" not in report.keywords:
             terminalreporter.write_line(
                 f"{report.nodeid} took {report.duration:.1f} s: make it shorter, or say why it is "
                 'not by @pytest.mark.long("...")'
+            )
+    if is_of_everything(config) and not config.getoption("--costs"):
+        took = [(r.nodeid, r.duration) for r in terminalreporter.getreports("passed")]
+        if tests := unknown(took, seconds_of(), LONGEST):
+            terminalreporter.write_line(
+                f"{len(tests)} tests over {LONGEST} s have no row in tests/costs.json and run "
+                f"whole each time: run their files with --costs. {' '.join(tests[:5])} ..."
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,26 @@ def without_case(case: str) -> str:
     'tests/op/test_sort.py::test_rows'
     """
     return case.partition("[")[0]
+
+
+def unknown(took: Iterable[tuple[str, float]], known: Collection[str], least: float) -> list[str]:
+    """Tests that took longer than some seconds and have no row, the longest first.
+
+    Args:
+        took: Case by case, in as many parts as one likes, what each took.
+        known: Tests with a row.
+        least: The seconds.
+
+    >>> parts = [("a.py::t[0]", 0.4), ("a.py::t[1]", 0.3), ("a.py::u", 9.0), ("a.py::v", 0.1)]
+    >>> unknown(parts, {"a.py::u"}, 0.5)
+    ['a.py::t']
+    """
+    sums: dict[str, float] = {}
+    for case, seconds in took:
+        test = without_case(case)
+        sums[test] = sums.get(test, 0.0) + seconds
+    new = [test for test, seconds in sums.items() if seconds > least and test not in known]
+    return sorted(new, key=lambda test: -sums[test])
 
 
 def is_of_everything(config: pytest.Config) -> bool:

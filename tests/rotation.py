@@ -5,16 +5,16 @@ A test marked ``rotated(n)`` runs every ``SHARE * n``-th of its cases, one witho
 In a run of everything no test takes more than `LONGEST` either, marked or not: of one that does by
 what `costs` says, fewer cases run, or it runs more seldom, so that it takes as long on average;
 but for those marked ``whole``, which say of a new part of Unity that nothing of it is missing.
+Where all tests together would take more than `BUDGET` then, the longest take less than `LONGEST`.
 Which ones is the turn, ``--turn``: 0 if nobody says, and another one for each commit in CI. Tests
 begin at different turns, so that all of them take about as long.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 import pytest
@@ -26,6 +26,9 @@ SHARE = 12
 """How many times longer all turns are than tests say: what fits in the time that a run has."""
 LONGEST = 0.5
 """Seconds of CPU that one test may take of a run of everything, on average."""
+BUDGET = 420.0
+"""Seconds of CPU that all tests may take of it: 300 s on two cores, less those in which tests are
+collected, and a fifth for tests that `costs` does not know and for a core that waits."""
 RAREST = 48
 """Turns that no case waits longer for because of what it takes."""
 
@@ -53,30 +56,64 @@ def rotate(items: Sequence[Case], turn: int, seconds: Mapping[str, float]) -> No
         turn: Which turn it is.
         seconds: What one case takes, by test; none, where a test is not there.
     """
-    cases = Counter(without_case(item.nodeid) for item in items)
-    seen = Counter[str]()
+    tests: dict[str, list[Case]] = {}
     for item in items:
-        test = without_case(item.nodeid)
-        marker = item.get_closest_marker("rotated")
-        marked = 0.0 if marker is None else marker.args[0]
-        whole = item.get_closest_marker("whole") is not None
-        taken = 0.0 if whole else cases[test] * seconds.get(test, 0.0)
-        if not runs(test, seen[test], turn, turns(marked, taken)):
-            item.add_marker(pytest.mark.slow)
-        seen[test] += 1
+        tests.setdefault(without_case(item.nodeid), []).append(item)
+    rows = {test: _row(cases, seconds.get(test, 0.0)) for test, cases in tests.items()}
+    limit = longest(list(rows.values()))
+    for test, cases in tests.items():
+        count = turns(rows[test], limit)
+        for nth, case in enumerate(cases):
+            if not runs(test, nth, turn, count):
+                case.add_marker(pytest.mark.slow)
 
 
-def turns(marked: float, seconds: float) -> int:
-    """In how many turns each case of a test runs once.
+class Row(NamedTuple):
+    """What is known of a test.
 
-    Args:
+    Attributes:
         marked: What its mark says; 0 without one.
-        seconds: What all its cases take together.
-
-    >>> turns(1 / 4, 0.0), turns(0, 0.3), turns(0, 7.0), turns(2, 7.0), turns(0, 70.0)
-    (3, 1, 14, 24, 48)
+        whole: Whether all its cases run each time.
+        seconds: What they take together.
     """
-    return max(1, round(SHARE * marked), min(ceil(seconds / LONGEST), RAREST))
+
+    marked: float
+    whole: bool
+    seconds: float
+
+
+def _row(cases: Sequence[Case], seconds: float) -> Row:
+    """Of a test, by its cases and what one of them takes."""
+    marker = cases[0].get_closest_marker("rotated")
+    marked = 0.0 if marker is None else marker.args[0]
+    whole = cases[0].get_closest_marker("whole") is not None
+    return Row(marked, whole, len(cases) * seconds)
+
+
+def longest(rows: Sequence[Row]) -> float:
+    """Seconds that one test may take, on average, so that all take no more than `BUDGET`.
+
+    It goes down by fifths, so that a test's turns stay the same while what others take varies.
+
+    >>> longest([Row(0, False, 3.0)] * 100), longest([Row(0, False, 3.0)] * 1000)
+    (0.5, 0.4)
+    """
+    limit = LONGEST
+    while sum(row.seconds / turns(row, limit) for row in rows) > BUDGET and limit > LONGEST / 50:
+        limit *= 4 / 5
+    return limit
+
+
+def turns(row: Row, limit: float = LONGEST) -> int:
+    """In how many turns each case of a test runs once, if it may take so many seconds of each.
+
+    >>> [turns(Row(0, False, seconds)) for seconds in (0.3, 7.0, 70.0)]
+    [1, 14, 48]
+    >>> turns(Row(1 / 4, False, 0.0)), turns(Row(2, False, 7.0)), turns(Row(0, True, 7.0))
+    (3, 24, 1)
+    """
+    by_cost = 1 if row.whole else min(ceil(row.seconds / limit), RAREST)
+    return max(1, round(SHARE * row.marked), by_cost)
 
 
 def runs(test: str, case: int, turn: int, count: int) -> bool:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.costs import seconds_of
-from tests.rotation import LONGEST, RAREST, rotate, runs, turns
+from tests.rotation import BUDGET, LONGEST, RAREST, Row, longest, rotate, runs, turns
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(("cases", "seconds"), [(1, 4.0), (7, 0.3), (40, 2.5), (3, 0.01)])
 def test_in_all_turns_each_case_runs_once(cases: int, seconds: float) -> None:
-    count = turns(0, cases * seconds)
+    count = turns(Row(0, False, cases * seconds))
     ran = [
         (case, turn)
         for turn in range(count)
@@ -26,6 +26,14 @@ def test_in_all_turns_each_case_runs_once(cases: int, seconds: float) -> None:
     ]
     assert sorted(case for case, _ in ran) == list(range(cases))
     assert len(ran) * seconds / count <= LONGEST or count == RAREST
+
+
+@pytest.mark.parametrize("count", [50, 2_000])
+def test_all_tests_together_take_no_more_than_there_is(count: int) -> None:
+    rows = [Row(0, False, 0.01 * (k % 300)) for k in range(count)]
+    limit = longest(rows)
+    assert sum(row.seconds / turns(row, limit) for row in rows) <= BUDGET
+    assert limit == LONGEST or sum(min(row.seconds, limit / 0.8) for row in rows) > BUDGET
 
 
 class Collected:
