@@ -85,6 +85,7 @@ def kernel_call(
                 isinstance(step.size, Slot) and binder.slots[step.size.index] is None
             ):
                 binder.size(step.size, step.found, step.where)
+        binder.solve()
         _check_bound(scope, binder)
         binder.finish()
         refuse_overlap(list(zip(names, arrays, strict=True)), changed)
@@ -155,7 +156,8 @@ def _check_bound(scope: Scope, binder: Binder) -> None:
         if value is None:
             raise UnityError(
                 f"no argument tells the size {symbol.name}",
-                hint="let it be an extent or a stride of a buffer by itself, or a parameter",
+                hint="let it be an extent or a stride of a buffer by itself, or the one unknown of "
+                "a linear one, or a parameter",
             )
 
 

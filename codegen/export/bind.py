@@ -11,7 +11,7 @@ from unity.codegen.vm.native_body import fact_conditions
 from unity.codegen.vm.numbers import load_number
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, Slot, size_text
+from unity.runtime.sizes import Size, Slot, definitions, size_text
 
 from .function import CFunction
 from .messages import Messages
@@ -95,16 +95,29 @@ class _Binder(CFunction):
             self.later.append((size, actual, where))
             return
         self.bound.add(size.index)
-        t.store("i64", actual, "%slots", size.index)
-        t.sizes[size] = actual
-        info = self.symbols[size.index]
         self.require(t.let(f"icmp sge i64 {actual}, 0"), f"{where} is negative")
-        for _, condition in fact_conditions(t, actual, info):
+        self.bind(size.index, actual, where)
+
+    def bind(self, slot: int, value: str, where: str) -> None:
+        """Give a symbol its value, which has what is declared of it."""
+        t, info = self.t, self.symbols[slot]
+        t.store("i64", value, "%slots", slot)
+        t.sizes[Slot(slot)] = value
+        for _, condition in fact_conditions(t, value, info):
             self.require(condition, f"{where}: {info.name} must be {_facts(info)}")
 
     def finish(self) -> None:
-        """Compare what is left."""
+        """Bind what only expressions tell, and compare what is left."""
         names = [s.name for s in self.symbols]
+        for told in definitions([size for size, _, _ in self.later], self.bound):
+            size, actual, where = self.later[told.place]
+            natural = self.t.let(f"icmp sge i64 {actual}, 0")
+            self.require(natural, f"{where} is negative")
+            value, conditions = self.t.told(told, actual)
+            for condition in conditions:
+                wanted = f"{where} is not {size_text(size, names)}, whatever {names[told.slot]} is"
+                self.require(condition, wanted)
+            self.bind(told.slot, value, where)
         for size, actual, where in self.later:
             same = self.t.let(f"icmp eq i64 {self.t.size(size)}, {actual}")
             self.require(same, f"{where} is not {size_text(size, names)}")

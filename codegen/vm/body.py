@@ -7,7 +7,7 @@ from typing import assert_never
 
 from unity.codegen.vm.calls import call, call_python, call_tir
 from unity.codegen.vm.loops import scan_loop, while_loop
-from unity.codegen.vm.specs import Scope, only_in_expressions
+from unity.codegen.vm.specs import Scope
 from unity.codegen.vm.tables import Tables
 from unity.errors import Span
 from unity.ir.aliases import aliases_of
@@ -42,7 +42,8 @@ from unity.ir.visit import free_vars
 from unity.runtime import program as p
 from unity.runtime.host_forms import forms_of
 from unity.runtime.hosts.registered import registered_host
-from unity.runtime.sizes import Size, slots_of
+from unity.runtime.program import spec_sizes
+from unity.runtime.sizes import Size, slots_of, untold
 
 
 def build_function(name: str, function: Function, tables: Tables) -> p.FunctionCode:
@@ -85,7 +86,7 @@ class FunctionBuilder:
             self.shared.update(p.leaves(tree))
             params.append(p.ParamInfo(var.name, spec, tree))
         whole = p.TupleSpec(tuple(q.spec for q in params))
-        self.require_alone(whole, f"no input of {self.name} has an axis")
+        self.require_told(whole, f"the inputs of {self.name}")
         self.bind(whole)
         result = self.body(function.body)
         aliases = aliases_of(function)
@@ -129,16 +130,17 @@ class FunctionBuilder:
         """Note that the symbols of a spec have values from here on."""
         self.scope.bound.update(self.scope.unbound(spec))
 
-    def require_alone(self, spec: p.Spec, what: str) -> None:
-        """Note new symbols that only stand within expressions: no size says what they are.
+    def require_told(self, spec: p.Spec, what: str) -> None:
+        """Note new symbols of which no size says what they are.
 
         Args:
             spec: What a value is checked against.
-            what: How the sentence begins: ``"the result of f has no axis"``.
+            what: What the message calls the value: ``"the result of f"``.
         """
-        for slot in only_in_expressions(spec, self.scope.unbound(spec)):
+        for slot in untold(self.scope.unbound(spec), spec_sizes(spec)):
             symbol = self.scope.symbols[slot].name
-            self.gap(f"{what} that is {symbol} alone, to know it by")
+            how = f"by being {symbol} alone, or linear in it"
+            self.gap(f"no size in {what} tells {symbol}, {how}")
 
     def gap(self, what: str) -> None:
         """Note something that the VM can't run."""
@@ -207,10 +209,8 @@ class FunctionBuilder:
         spec = self.scope.spec(var.type)
         new = self.scope.unbound(spec)
         if new:
-            for slot in only_in_expressions(spec, new):
-                symbol = self.scope.symbols[slot].name
-                self.gap(f"{self.name}: nothing gives {symbol} a value before {var.name}")
             told = f"the sizes of {var.name!r}"
+            self.require_told(spec, f"{var.name!r} of {self.name}")
             self.emit(p.Match(tree, spec, new, p.ObjectSpec(), told), var.name)
             self.bind(spec)
 
@@ -232,7 +232,7 @@ class FunctionBuilder:
         source = self.atom(value, var.name)
         known = self.scope.spec(atom_type(value) or ObjectType())
         spec = self.scope.spec(to)
-        self.require_alone(spec, f"{told} has no axis")
+        self.require_told(spec, told)
         self.emit(p.Match(source, spec, self.scope.unbound(spec), known, told), var.name)
         self.bind(spec)
         return source
@@ -322,8 +322,11 @@ class FunctionBuilder:
         for k, kind in enumerate(extern.type.params):
             spec = self.scope.spec(kind)
             params.append(p.ParamInfo(f"argument {k}", spec, self.fresh(spec)))
-        self.bind(p.TupleSpec(tuple(q.spec for q in params)))
+        whole = p.TupleSpec(tuple(q.spec for q in params))
+        self.require_told(whole, f"the arguments of {extern.symbol}")
+        self.bind(whole)
         symbol, spec = extern.symbol, self.scope.spec(extern.type.result)
+        self.require_told(spec, _result_of(extern))
         result = self.fresh(spec)
         host = self.tables.host(symbol, registered_host(symbol))
         self.emit(p.CallHost(result, host, tuple(q.registers for q in params)), symbol)

@@ -23,7 +23,7 @@ from unity.codegen.vm.prelude import api
 from unity.ir.dtype import dtype, int_range
 from unity.runtime import native_info as n
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, Slot
+from unity.runtime.sizes import Size, Slot, definitions
 
 RELEASE_BYTES = 1 << 14  # less memory than this is not worth 35 ns for releasing the GIL
 # The float32 numbers farthest from zero, as LLVM writes doubles.
@@ -123,6 +123,11 @@ class _Entry:
                     self.scalar_argument(k, spec, bound, later)
                 case _:
                     assert_never(spec)
+        for told in definitions([size for size, _ in later], bound):
+            value, conditions = t.told(told, later[told.place][1])
+            for condition in conditions:
+                self.go_on_if(condition, "slow")
+            self.bind(told.slot, value)
         for size, actual in later:
             self.go_on_if(t.let(f"icmp eq i64 {t.size(size)}, {actual}"), "slow")
         self.apart()
@@ -231,17 +236,21 @@ class _Entry:
 
     def size(self, size: Size, actual: str, bound: set[int], later: list[tuple[Size, str]]) -> None:
         """Bind or check one size."""
-        t = self.t
         if isinstance(size, Slot) and size.index not in bound:
             bound.add(size.index)
-            t.store("i64", actual, "%slots", size.index)
-            t.sizes[size] = actual
-            for _, condition in fact_conditions(t, actual, self.layout.code.symbols[size.index]):
-                self.go_on_if(condition, "slow")
+            self.bind(size.index, actual)
         elif isinstance(size, int):
-            self.go_on_if(t.let(f"icmp eq i64 {actual}, {size}"), "slow")
+            self.go_on_if(self.t.let(f"icmp eq i64 {actual}, {size}"), "slow")
         else:
             later.append((size, actual))
+
+    def bind(self, slot: int, value: str) -> None:
+        """Give a symbol its value, which has what is declared of it."""
+        t = self.t
+        t.store("i64", value, "%slots", slot)
+        t.sizes[Slot(slot)] = value
+        for _, condition in fact_conditions(t, value, self.layout.code.symbols[slot]):
+            self.go_on_if(condition, "slow")
 
     def outputs(self) -> None:
         """Plan, then allocate the outputs as numpy arrays."""

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from unity.codegen.vm.numbers import with_tensors
-from unity.codegen.vm.specs import spec_sizes
 from unity.codegen.vm.traced import with_dims
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
+from unity.runtime.program import spec_sizes
 from unity.runtime.sizes import (
     Size,
     SizeOp,
     Slot,
     combine,
+    definitions_of,
     may_be_negative,
     product,
     slots_of,
@@ -279,9 +280,7 @@ def _learn(
             if any(map(layout.is_late, known.shape)) and binds:
                 layout.read.update(binds)  # what the sizes are now
                 return
-            for expected, size in zip(spec.shape or (), known.shape, strict=False):
-                if isinstance(expected, Slot) and expected.index in binds:
-                    layout.known.setdefault(expected.index, size)
+            _learn_sizes(layout, spec.shape or (), known.shape, binds)
         case p.ReadShape(_, src):
             if _length(_tensor(layout.code.registers[src], "what a shape is read from")) is None:
                 raise NotNativeError("it reads a shape of unknown rank")
@@ -294,9 +293,7 @@ def _learn(
         case p.Match(_, p.ShapeSpec() as expected, binds, p.ShapeSpec() as found, _):
             if expected.dims is None or found.dims is None:
                 raise NotNativeError("it checks an unknown shape")
-            for wanted, size in zip(expected.dims, found.dims, strict=True):
-                if isinstance(wanted, Slot) and wanted.index in binds:
-                    layout.known.setdefault(wanted.index, size)
+            _learn_sizes(layout, expected.dims, found.dims, binds)
         case p.Match(int(value), p.ScalarSpec(name, wanted), binds):
             number = layout.code.registers[value]
             if not isinstance(number, p.ScalarSpec) or number.dtype != name:
@@ -312,6 +309,14 @@ def _learn(
                 raise NotNativeError(f"it moves a number that is {held.dtype}")
         case _:
             pass
+
+
+def _learn_sizes(
+    layout: Layout, expected: Sequence[Size], actual: Sequence[Size], binds: Sequence[int]
+) -> None:
+    """Take in what slots are that a check of some sizes against others binds."""
+    for told in definitions_of(binds, expected):
+        layout.known.setdefault(told.slot, told.value(actual[told.place]))
 
 
 def _require_printable(layout: Layout, values: tuple[p.Tree, ...]) -> None:

@@ -13,10 +13,10 @@ from unity.codegen.vm.native_print import declare_table, table_words, write_prin
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.numbers import read_number, store_number
 from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
-from unity.codegen.vm.specs import spec_sizes
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, Slot, combine, slots_of
+from unity.runtime.program import spec_sizes
+from unity.runtime.sizes import Definition, Size, Slot, combine, definitions_of, slots_of
 
 FAILED, INTERRUPTED = 1, 2
 LARGEST_READ = 1 << 31
@@ -309,14 +309,23 @@ class Body:
 
     def match(self, at: int, spec: p.Spec, binds: tuple[int, ...], known: p.Spec) -> None:
         """Compare the sizes that the check does not itself define."""
-        pairs = zip(_sizes(spec), _sizes(known), strict=True)
-        for axis, (expected, actual) in enumerate(pairs):
-            a, b = self.t.size(expected), self.t.size(actual)
-            if a != b:
-                same = self.t.let(f"icmp eq i64 {a}, {b}")
+        wanted, actual = _sizes(spec), [self.t.size(s) for s in _sizes(known)]
+        for told in definitions_of(binds, wanted):
+            self.value_of(at, told, actual[told.place])
+        for axis, (expected, found) in enumerate(zip(wanted, actual, strict=True)):
+            size = self.t.size(expected)
+            if size != found:
+                same = self.t.let(f"icmp eq i64 {size}, {found}")
                 self.goto_unless(same, "failed", at, f"axis{axis}")
         for slot in binds:
             self.facts(at, self.code.symbols[slot], self.t.size(Slot(slot)), str(slot))
+
+    def value_of(self, at: int, told: Definition, actual: str) -> str:
+        """What a slot is by the actual value of a size; leaves where it can't be any number."""
+        value, conditions = self.t.told(told, actual)
+        for k, condition in enumerate(conditions):
+            self.goto_unless(condition, "failed", at, f"told{told.slot}.{k}")
+        return value
 
     def read_shape(self, at: int, dst: p.Reg, src: p.Reg) -> None:
         """Keep a vector's elements: its storage may be another's before they are looked at."""
@@ -330,7 +339,7 @@ class Body:
     def match_read(
         self, at: int, value: p.Reg, dims: tuple[Size, ...], binds: tuple[int, ...]
     ) -> None:
-        """Compare a shape that was read with sizes; the first of each symbol's is its value."""
+        """Compare a shape that was read with sizes; some of them tell symbols' values."""
         of = self.get(value)
         actual = [self.t.load("i64", of, axis, "i64") for axis in range(len(dims))]
         self.bind(at, dims, actual, binds, small=True)
@@ -344,20 +353,18 @@ class Body:
         *,
         small: bool,
     ) -> None:
-        """Compare sizes; the first of each symbol's is its value, maybe only if it is small."""
+        """Compare sizes; those that tell a symbol's value, maybe only if they are small."""
         t = self.t
-        bound: set[int] = set()
+        for told in definitions_of(binds, dims):
+            found = actual[told.place]
+            if small:
+                fits = t.let(f"icmp ult i64 {found}, {LARGEST_READ}")
+                self.goto_unless(fits, "failed", at, f"small{told.slot}")
+            t.store("i64", self.value_of(at, told, found), "%slots", told.slot)
+            t.sizes.clear()
         for axis, (expected, found) in enumerate(zip(dims, actual, strict=True)):
-            if isinstance(expected, Slot) and expected.index in {*binds} - bound:
-                t.store("i64", found, "%slots", expected.index)
-                t.sizes.clear()
-                bound.add(expected.index)
-                if small:
-                    fits = t.let(f"icmp ult i64 {found}, {LARGEST_READ}")
-                    self.goto_unless(fits, "failed", at, f"small{axis}")
-            else:
-                same = t.let(f"icmp eq i64 {t.size(expected)}, {found}")
-                self.goto_unless(same, "failed", at, f"axis{axis}")
+            same = t.let(f"icmp eq i64 {t.size(expected)}, {found}")
+            self.goto_unless(same, "failed", at, f"axis{axis}")
         for slot in binds:
             self.facts(at, self.code.symbols[slot], t.size(Slot(slot)), str(slot))
         self.bound.update(binds)

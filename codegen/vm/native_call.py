@@ -8,6 +8,7 @@ for the call. Whatever does not fit fails, and the bytecode then says what is wr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from unity.codegen.vm import late
@@ -17,7 +18,7 @@ from unity.codegen.vm.numbers import load_number
 from unity.ir.aligned import LINE
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, SizeOp, Slot, combine
+from unity.runtime.sizes import Size, SizeOp, Slot, combine, definitions
 
 if TYPE_CHECKING:
     from unity.codegen.vm.native_body import Body
@@ -116,11 +117,14 @@ def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
                 pairs += [(expected, known)] if expected is not None and known is not None else []
             case _:
                 raise AssertionError("require_callable let it pass")
-    for size, actual in pairs:
-        if isinstance(size, Slot) and size.index not in bound:
-            bound[size.index] = actual
-            t.store("i64", t.size(actual), f"%c{at}.slots", size.index)
-            body.facts(at, callee.code.symbols[size.index], t.size(actual), f"slot{size.index}")
+    for told in definitions([size for size, _ in pairs], known=()):
+        slope, rest = (_in_caller(size, bound) for size in (told.slope, told.rest))
+        here = replace(told, slope=slope, rest=rest)
+        actual = pairs[told.place][1]
+        value = body.value_of(at, here, t.size(actual))
+        bound[told.slot] = here.value(actual)
+        t.store("i64", value, f"%c{at}.slots", told.slot)
+        body.facts(at, callee.code.symbols[told.slot], value, f"slot{told.slot}")
     for n, (size, actual) in enumerate(pairs):
         a, b = t.size(_in_caller(size, bound)), t.size(actual)
         if a != b:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from unity.runtime.sizes import Size, SizeOp, SizeOpName, Slot
+from unity.runtime.sizes import Definition, Size, SizeOp, SizeOpName, Slot
 
 _DIRECT: dict[SizeOpName, str] = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
 _PICKS: dict[SizeOpName, str] = {"min": "slt", "max": "sgt"}
@@ -65,6 +65,21 @@ class Text:
                 if size not in self.sizes:
                     self.sizes[size] = self._size(size)
                 return self.sizes[size]
+
+    def told(self, definition: Definition, actual: str) -> tuple[str, list[str]]:
+        """What a slot is by the actual value of a size, and the conditions that it is that.
+
+        That the size then has its actual value is for the caller to compare.
+        """
+        if definition == Definition(definition.slot, definition.place):
+            return actual, []
+        slope, rest = self.size(definition.slope), self.size(definition.rest)
+        ends = (rest, actual) if definition.falling else (actual, rest)
+        value = self._operation("floordiv", self._operation("sub", *ends), slope)
+        conditions = [self.let(f"icmp sge i64 {value}, 0")]
+        if not isinstance(definition.slope, int):
+            conditions.append(self.let(f"icmp sgt i64 {slope}, 0"))
+        return value, conditions
 
     def _size(self, size: Slot | SizeOp) -> str:
         match size:

@@ -26,8 +26,9 @@ from unity.runtime.program import (
     SymbolInfo,
     TensorSpec,
     TupleSpec,
+    spec_sizes,
 )
-from unity.runtime.sizes import Size, SizeOp, SizeOpName, Slot, combine, slots_of
+from unity.runtime.sizes import Size, SizeOpName, Slot, combine, slots_of
 
 _OPS: dict[str, SizeOpName] = {
     "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floordiv", "floormod": "floormod",
@@ -102,27 +103,3 @@ class Scope:
             facts = var.facts
             self.symbols.append(SymbolInfo(var.name, facts.min, facts.max, facts.multiple_of))
         return self._slots[var]
-
-
-def spec_sizes(spec: Spec) -> tuple[Size, ...]:
-    """The sizes in a spec, in order."""
-    match spec:
-        case TensorSpec(_, sizes) | ShapeSpec(sizes):
-            return sizes or ()
-        case ScalarSpec(_, value):
-            return () if value is None else (value,)
-        case TupleSpec(fields):
-            return tuple(s for f in fields for s in spec_sizes(f))
-        case ObjectSpec():
-            return ()
-        case _:
-            assert_never(spec)
-
-
-def only_in_expressions(spec: Spec, slots: Sequence[int]) -> tuple[int, ...]:
-    """Those of the slots that stand nowhere alone in the spec, so that nothing can bind them."""
-    alone = {s.index for s in spec_sizes(spec) if isinstance(s, Slot)}
-    return tuple(s for s in slots if s not in alone)
-
-
-__all__ = ["Scope", "SizeOp", "only_in_expressions", "spec_sizes"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 import numpy as np
@@ -19,7 +19,7 @@ from unity.runtime.program import (
     TensorSpec,
     TupleSpec,
 )
-from unity.runtime.sizes import Size, Slot, evaluate, size_text, slots_of
+from unity.runtime.sizes import Size, Slot, definitions, evaluate, size_text, slots_of
 
 Value: TypeAlias = object
 """An array, a number, a shape (tuple of int), an arena, a closure, or a tuple of values."""
@@ -97,21 +97,44 @@ class Binder:
             case _:
                 self._later.append((where, size, actual))
 
+    def solve(self) -> None:
+        """Bind the slots that stand in expressions only, where one tells what they are.
+
+        Raises:
+            UnityError: It is one of no size, or breaks what is declared of the symbol.
+        """
+        sizes = [size for _, size, _ in self._later]
+        if all(self.slots[slot] is not None for size in sizes for slot in slots_of(size)):
+            return
+        known = {k for k, value in enumerate(self.slots) if value is not None}
+        for told in definitions(sizes, known):
+            where, size, actual = self._later[told.place]
+            slope, value = evaluate(told.slope, self.slots), None
+            if slope > 0:
+                value = evaluate(replace(told, slope=slope).value(actual), self.slots)
+                self.slots[told.slot] = value
+            if value is None or value < 0 or evaluate(size, self.slots) != actual:
+                names = [s.name for s in self.symbols]
+                wanted, given = size_text(size, names), self._given(slots_of(size), told.slot)
+                raise UnityError(
+                    f"{where}: expected {wanted}{given}, got {actual}, "
+                    f"which does not tell a size {names[told.slot]}"
+                )
+            self._check_facts(told.slot, value, where)
+            self.origins[told.slot] = where
+
     def finish(self) -> None:
-        """Check the sizes that are expressions.
+        """Bind what only expressions tell, and check the sizes that are expressions.
 
         Raises:
             UnityError: One differs.
         """
+        self.solve()
         for where, size, actual in self._later:
             expected = evaluate(size, self.slots)
             if expected != actual:
                 names = [s.name for s in self.symbols]
-                bound = ", ".join(
-                    f"{names[i]} = {self.slots[i]} from {self.origins.get(i, 'before')}"
-                    for i in sorted(set(slots_of(size)))
-                )
-                wanted = f"{size_text(size, names)} = {expected} ({bound})"
+                wanted = f"{size_text(size, names)} = {expected}{self._given(slots_of(size))}"
                 raise UnityError(f"{where}: expected {wanted}, got {actual}")
         self._later.clear()
 
@@ -122,6 +145,14 @@ class Binder:
         slots = sorted({slot for size in sizes.dims or () for slot in slots_of(size)})
         told = [f"{self.symbols[s].name} = {self.slots[s]}" for s in slots]
         return f" of {' and '.join(told)}" if told else ""
+
+    def _given(self, slots: Iterable[int], but: int | None = None) -> str:
+        """What slots are and where that comes from: `` (n = 4 from input 'x' axis 0)``."""
+        told = [
+            f"{self.symbols[i].name} = {self.slots[i]} from {self.origins.get(i, 'before')}"
+            for i in sorted(set(slots) - {but})
+        ]
+        return f" ({', '.join(told)})" if told else ""
 
     def _tensor(self, value: Value, spec: TensorSpec, where: str) -> None:
         if not isinstance(value, np.ndarray):

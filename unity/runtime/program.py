@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, assert_never
 
 from unity.runtime.host_forms import NO_FORMS, HostForms
 from unity.runtime.records import Index, Range
@@ -488,6 +488,21 @@ def leaf_specs(spec: Spec) -> Iterator[Spec]:
             yield from leaf_specs(field)
     else:
         yield spec
+
+
+def spec_sizes(spec: Spec) -> tuple[Size, ...]:
+    """The sizes in a spec, in order."""
+    match spec:
+        case TensorSpec(_, sizes) | ShapeSpec(sizes):
+            return sizes or ()
+        case ScalarSpec(_, value):
+            return () if value is None else (value,)
+        case TupleSpec(fields):
+            return tuple(s for f in fields for s in spec_sizes(f))
+        case ObjectSpec():
+            return ()
+        case _:
+            assert_never(spec)
 
 
 def literal_of(code: FunctionCode, register: Reg) -> MakeLiteral | None:

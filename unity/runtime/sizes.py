@@ -1,11 +1,15 @@
 """Size expressions: integer arithmetic over a function's symbol slots, as plain data.
 
+A slot is told by a size that is it alone, or by one that is linear in it: an axis that is
+``2 * k + n``, where n is 3, has 7 elements if k is 2. Checks of values, native code and exported
+libraries all go by the same list of who tells what (`definitions`), in the same order.
+
 What dims are to the compiler, these are at run time: no sympy, cheap to evaluate, easy to store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never, cast
 
@@ -77,6 +81,10 @@ def combine(op: SizeOpName, a: Size, b: Size) -> Size:
         return b if a == 0 else a
     if op == "mul" and (a == 1 or b == 1):
         return b if a == 1 else a
+    if op == "mul" and (a == 0 or b == 0):
+        return 0
+    if (op, b) in (("sub", 0), ("floordiv", 1)):
+        return a
     if op in ("add", "mul") and isinstance(a, int):
         return SizeOp(op, b, a)
     return SizeOp(op, a, b)
@@ -183,3 +191,118 @@ def size_text(size: Size, names: Sequence[str]) -> str:
             return f"{left} {_SIGNS[op]} {right}"
         case _:
             assert_never(size)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A slot and the size that tells its value.
+
+    With the size's actual value it is ``(actual - rest) // slope``, or ``(rest - actual) // slope``
+    if `falling`. The division must be exact, the value not negative, and the slope not 0.
+
+    Attributes:
+        slot: The slot.
+        place: The size's index among those that were looked at.
+        slope: By how much the size changes with the slot; never negative.
+        rest: The size where the slot is 0.
+    """
+
+    slot: int
+    place: int
+    slope: Size = 1
+    rest: Size = 0
+    falling: bool = False
+
+    def value(self, actual: Size) -> Size:
+        """The slot's value as a size.
+
+        >>> Definition(0, 0, slope=2, rest=1).value(7)
+        3
+        """
+        ends = (self.rest, actual) if self.falling else (actual, self.rest)
+        return combine("floordiv", combine("sub", *ends), self.slope)
+
+
+def definitions(sizes: Sequence[Size], known: Container[int]) -> tuple[Definition, ...]:
+    """Who tells the slots of sizes, in an order in which each needs those before it only.
+
+    Args:
+        sizes: Sizes whose actual values are given.
+        known: The slots that have a value.
+
+    >>> k, n = Slot(0), Slot(1)
+    >>> definitions([SizeOp("add", SizeOp("mul", k, 2), n), n], known=())
+    (Definition(slot=1, place=1, slope=1, rest=0, falling=False),
+     Definition(slot=0, place=0, slope=2, rest=Slot(index=1), falling=False))
+    """
+    found: dict[int, Definition] = {}
+    for place, size in enumerate(sizes):
+        if isinstance(size, Slot) and size.index not in known:
+            found.setdefault(size.index, Definition(size.index, place))
+    while True:
+        told = [
+            d
+            for place, size in enumerate(sizes)
+            for d in _told(
+                size, place, {s for s in slots_of(size) if s not in known} - found.keys()
+            )
+        ]
+        if not told:
+            break
+        # A slope that is a number can't turn out to be 0.
+        best = next((d for d in told if isinstance(d.slope, int)), told[0])
+        found[best.slot] = best
+    return tuple(found.values())
+
+
+def definitions_of(slots: Sequence[int], sizes: Sequence[Size]) -> tuple[Definition, ...]:
+    """Who tells the slots, where all others in the sizes have values."""
+    others = {s for size in sizes for s in slots_of(size)} - set(slots)
+    return definitions(sizes, others)
+
+
+def untold(slots: Sequence[int], sizes: Sequence[Size]) -> tuple[int, ...]:
+    """Those of the slots that no size tells, where all others have values."""
+    told = {d.slot for d in definitions_of(slots, sizes)}
+    return tuple(s for s in slots if s not in told)
+
+
+def _told(size: Size, place: int, unknown: set[int]) -> Iterator[Definition]:
+    """What a size tells of the one slot in it that has no value, if that is one number."""
+    if len(unknown) != 1:
+        return
+    (slot,) = unknown
+    for falling in (False, True):
+        parts, rising = _parts(size, slot, falling), _parts(size, slot, falling=False)
+        if parts is not None and rising is not None and _grows(parts[0]):
+            yield Definition(slot, place, parts[0], rising[1], falling)
+            return
+
+
+def _grows(slope: Size) -> bool:
+    return slope != 0 and not may_be_negative(slope)
+
+
+def _parts(size: Size, slot: int, falling: bool) -> tuple[Size, Size] | None:
+    """Slope and rest of a size that is linear in a slot, of what is taken from 0 if `falling`."""
+    if slot not in slots_of(size):
+        return 0, combine("sub", 0, size) if falling else size
+    match size:
+        case Slot():
+            return -1 if falling else 1, 0
+        case SizeOp("add" | "sub" as op, a, b):
+            first = _parts(a, slot, falling)
+            second = _parts(b, slot, falling != (op == "sub"))
+            if first is None or second is None:
+                return None
+            return combine("add", first[0], second[0]), combine("add", first[1], second[1])
+        case SizeOp("mul", a, b):
+            of, factor = (b, a) if slot in slots_of(b) else (a, b)
+            if slot in slots_of(factor):
+                return None
+            if isinstance(factor, int) and factor < 0:
+                falling, factor = not falling, -factor
+            parts = _parts(of, slot, falling)
+            return parts and (combine("mul", parts[0], factor), combine("mul", parts[1], factor))
+        case _:
+            return None

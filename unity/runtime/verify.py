@@ -17,7 +17,8 @@ from typing import TypeVar, assert_never
 from unity.errors import UnityError
 from unity.ir.dtype import NAMES
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, SizeOp, Slot, slots_of
+from unity.runtime.program import spec_sizes
+from unity.runtime.sizes import Size, SizeOp, Slot, definitions, slots_of, untold
 
 _Item = TypeVar("_Item")
 _WORDS: dict[type[p.Spec], str] = {
@@ -140,15 +141,17 @@ class _Function:
         self._callees(i)
         self._parts(i)
         binds: Iterable[int] = ()
+        slots = {s for size in computes for s in slots_of(size)}
         if isinstance(i, p.Match):
-            binds = (*i.binds, *bound(i.spec))
+            binds = i.binds
+            checked = spec_sizes(i.spec)
+            self._require(not untold(i.binds, checked), "it binds a symbol that no size tells")
+            slots.update(s for size in checked for s in slots_of(size) if s not in binds)
         elif isinstance(i, p.SetSlot):
             binds = (i.slot,)
         slot0 = len(self.code.registers)
-        slots = {
-            slot0 + s for size in computes if not isinstance(size, int) for s in slots_of(size)
-        }
-        return _Step(_bits((*needs, *slots)), _bits((*gives, *(slot0 + s for s in binds))))
+        read_slots, set_slots = ((slot0 + s for s in which) for which in (slots, binds))
+        return _Step(_bits((*needs, *read_slots)), _bits((*gives, *set_slots)))
 
     def _callees(self, i: p.Instruction) -> None:
         """What it calls takes what it is given."""
@@ -207,9 +210,13 @@ class _Function:
         """What is read was set before, and control ends in a return."""
         code, slot0 = self.code, len(self.code.registers)
         first = _bits(r for q in code.params for r in p.leaves(q.registers))
-        first |= _bits(slot0 + s for q in code.params for s in bound(q.spec))
+        checked = [size for q in code.params for size in spec_sizes(q.spec)]
+        told = [d.slot for d in definitions(checked, known=range(code.captured_slots))]
+        slots = {*range(code.captured_slots), *told}
+        all_told = slots.issuperset(s for size in checked for s in slots_of(size))
+        self._require(all_told, "there is a symbol that no size of a parameter tells")
+        first |= _bits(slot0 + s for s in slots)
         first |= _bits(range(code.captured))
-        first |= _bits(range(slot0, slot0 + code.captured_slots))
         known: dict[int, int] = {}
         waiting = [(0, first)]
         while waiting:
@@ -316,24 +323,6 @@ def _bits(places: Iterable[int]) -> int:
     for place in places:
         found |= 1 << place
     return found
-
-
-def bound(spec: p.Spec) -> Iterator[int]:
-    """The slots that matching a value with a spec gives a value: sizes that are but a symbol."""
-    match spec:
-        case p.TensorSpec(_, shape):
-            yield from (s.index for s in shape or () if isinstance(s, Slot))
-        case p.ShapeSpec(dims):
-            yield from (s.index for s in dims or () if isinstance(s, Slot))
-        case p.ScalarSpec(_, Slot(index)):
-            yield index
-        case p.TupleSpec(fields):
-            for part in fields:
-                yield from bound(part)
-        case p.ScalarSpec() | p.ObjectSpec():
-            pass
-        case _:
-            assert_never(spec)
 
 
 def sizes(i: p.Instruction) -> tuple[Size, ...]:

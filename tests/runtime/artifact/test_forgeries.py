@@ -278,6 +278,17 @@ PROGRAMS: Mapping[str, tuple[Callable[[Forgery], object], str]] = {
     "a symbol that nothing binds": (
         lambda f: f.main["params"][0]["spec"]["shape"].__setitem__(0, 3), "is not set before it is"
     ),
+    "a symbol that no size tells": (
+        lambda f: f.main["params"][0]["spec"]["shape"].__setitem__(
+            0, {"is": "SizeOp", "op": "min", "a": {"is": "Slot", "index": 0}, "b": 9}),
+        "no size of a parameter tells",
+    ),
+    "a check that binds what it doesn't tell": (
+        lambda f: first(f, **{
+            "is": "Match", "value": 0, "binds": [0], "known": {"is": "ObjectSpec"}, "name": "x",
+            "spec": {"is": "TensorSpec", "dtype": None, "shape": [3]}}),
+        "it binds a symbol that no size tells",
+    ),
     "a division by 0": (
         lambda f: f.main["params"][0]["spec"]["shape"].__setitem__(
             1, {"is": "SizeOp", "op": "floordiv", "a": {"is": "Slot", "index": 0}, "b": 0}),
