@@ -37,6 +37,7 @@ from .program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern, modul
 
 if TYPE_CHECKING:
     from .decorators import function, prim_func
+    from .macros.macro import macro
     from .parser.text import parse
     from .printer import constants_of, print_module, show
 
@@ -68,6 +69,7 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "macro",
     "module",
     "parse",
     "prim_func",
@@ -87,6 +89,7 @@ __getattr__ = exports(
     {
         "constants_of": ".printer",
         "function": ".decorators",
+        "macro": ".macros.macro",
         "parse": ".parser.text",
         "prim_func": ".decorators",
         "print_module": ".printer",

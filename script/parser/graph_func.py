@@ -14,6 +14,7 @@ from unity.ir.verify import verify_function
 from unity.ir.visit import bodies_of, type_symbols
 from unity.op.builder import GraphBuilder
 
+from ..macros.expand import expanded
 from .graph_closures import decorator_options
 from .graph_expr import Surroundings
 from .graph_stmt import GraphStatements
@@ -42,6 +43,7 @@ def parse_function(
     Raises:
         UnityError: A mistake, at its place.
     """
+    source, node, captured = expanded(source, node, captured, kernel=False)
     parser = GraphStatements(source, Scope(captured), around)
     parser.scope.push()
     parser.scope.bind(node.name, Named(node.name))

@@ -20,6 +20,7 @@ from .. import prim_names
 from ..annotations import Align, BufferSpec, Element, ScalarSpec, SizeSpec, Strides
 from ..annotations import Buffer as BufferWord
 from ..annotations import Scope as ScopeWord
+from ..macros.expand import expanded
 from .bound_calls import with_bound_calls
 from .evaluate import shown
 from .prim_stmt import StmtParser
@@ -53,6 +54,7 @@ def parse_prim_func(
     Raises:
         UnityError: A mistake, at its place.
     """
+    source, node, captured = expanded(source, node, captured, kernel=True)
     parser = StmtParser(source, Scope(captured), promotes)
     parser.kernels = kernels or {}
     parser.scope.push()

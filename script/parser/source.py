@@ -19,21 +19,42 @@ _remembered: dict[str, None] = {}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file (or a notebook cell, or a text) as lines."""
+    """A file (or a notebook cell, or a text) as lines.
+
+    Attributes:
+        file: Its name.
+        lines: Its lines, and behind them those of others.
+        others: Behind how many lines each of the others begins.
+    """
 
     file: str
     lines: tuple[str, ...]
+    others: tuple[tuple[int, str], ...] = ()
+
+    def with_other(self, other: Source) -> tuple[Source, int]:
+        """The source with another's lines, and behind how many lines those are."""
+        if other.file == self.file:
+            return self, 0
+        for begin, file in self.others:
+            if file == other.file:
+                return self, begin
+        begin = len(self.lines)
+        others = (*self.others, (begin, other.file))
+        return Source(self.file, (*self.lines, *other.lines), others), begin
 
     def span(self, node: ast.AST) -> Span | None:
         """The stretch a node takes."""
         if not isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
             return None
         end_line = node.end_lineno or node.lineno
+        begin, file = max(
+            (other for other in self.others if other[0] < node.lineno), default=(0, self.file)
+        )
         return Span(
-            self.file,
-            node.lineno,
+            file,
+            node.lineno - begin,
             self._column(node.lineno, node.col_offset),
-            end_line,
+            end_line - begin,
             self._column(end_line, node.end_col_offset or node.col_offset),
         )
 

@@ -23,6 +23,7 @@ from unity.op.builder import GraphBuilder
 
 from .. import annotations as words
 from .. import graph_names, prim_names
+from ..macros.macro import SCRIPT, ScriptMacro, decorated, of_definition
 from ..marker import Marker
 from ..program import ScriptExtern, ScriptFunction
 from .evaluate import Evaluator
@@ -172,13 +173,22 @@ class TextModule:
         self._define(call, name, ExternFunc(symbol, kind))
 
     def _define(self, node: ast.AST, name: str, definition: Definition | _Graph) -> None:
-        if name in self.definitions:
-            raise self.source.error(node, f"{name!r} is defined twice")
+        self._new(node, name)
         self.definitions[name] = definition
         self.names[name] = Named(name)
 
+    def _new(self, node: ast.AST, name: str) -> None:
+        if name in self.definitions or isinstance(self.names.get(name), ScriptMacro):
+            raise self.source.error(node, f"{name!r} is defined twice")
+
     def function(self, node: ast.FunctionDef) -> None:
-        """A decorated function."""
+        """A decorated function, or a macro."""
+        spelling = decorated(self.source, node, [SCRIPT])
+        if spelling is not None:
+            self._new(node, node.name)
+            seen = [dict(self.names), self.names]
+            self.names[node.name] = of_definition(self.source, node, spelling, seen)
+            return
         if len(node.decorator_list) != 1:
             raise self.source.error(
                 node, f"{node.name!r} needs one decorator", "@script.function or @script.prim_func"
@@ -197,7 +207,9 @@ class TextModule:
                 self._define(node, node.name, func)
             case _:
                 raise self.source.error(
-                    decorator, f"unknown decorator {path!r}", "script.function, script.prim_func"
+                    decorator,
+                    f"unknown decorator {path!r}",
+                    "script.function, script.prim_func, script.macro",
                 )
 
     def finish(self) -> IRModule:

@@ -2,7 +2,8 @@
 
 ``from tvm.script import ir as I, relax as R, tir as T`` becomes
 ``from unity.script.tvmscript import I, R, T``. Classes decorated with ``@I.ir_module`` become
-modules; functions that stand alone become modules of one function. `parse` reads a text.
+modules; functions that stand alone become modules of one function. Macros (``@T.macro``,
+``@T.inline``, ``@R.macro``) are put in place where they are called. `parse` reads a text.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 
-from .module import of_definition, of_python, parse
-from .signatures import FUNCTION_OPTIONS, MODULE_OPTIONS, PRIM_FUNC_OPTIONS
+from .module import macro, of_definition, of_python, parse
+from .signatures import FUNCTION_OPTIONS, MACRO_OPTIONS, MODULE_OPTIONS, PRIM_FUNC_OPTIONS
 from .words import Word
 
 
@@ -56,16 +57,36 @@ def _marking(name: str, known: Iterable[str]) -> Callable[..., object]:
     return public(mark)
 
 
+def _macro(spelling: str, known: Iterable[str]) -> Callable[..., object]:
+    """``@T.macro``, ``@T.inline`` or ``@R.macro``."""
+
+    def mark(definition: object = None, /, **options: object) -> object:
+        _check_options(spelling, options, known)
+        hygienic = options.get("hygienic", True) is True
+
+        def make(definition: object) -> object:
+            if not isinstance(definition, FunctionType):
+                raise UnityError(f"{spelling} takes a plain function, got {definition!r}")
+            return macro(definition, spelling, hygienic)
+
+        return public(make) if definition is None else make(definition)
+
+    return public(mark)
+
+
 class _Module(Word):
     ir_module = staticmethod(public(_decorator))
 
 
 class _Tensor(Word):
     prim_func = staticmethod(_marking("T.prim_func", PRIM_FUNC_OPTIONS))
+    macro = staticmethod(_macro("T.macro", MACRO_OPTIONS))
+    inline = staticmethod(_macro("T.inline", ()))
 
 
 class _Relax(Word):
     function = staticmethod(_marking("R.function", FUNCTION_OPTIONS))
+    macro = staticmethod(_macro("R.macro", MACRO_OPTIONS))
 
 
 I = _Module()  # noqa: E741

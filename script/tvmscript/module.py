@@ -7,7 +7,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unity.arguments import public
 from unity.errors import UnityError
@@ -18,6 +18,10 @@ from unity.ir.module import Definition, IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.visit import walk_bindings
 
+from ..macros.expand import Expander
+from ..macros.macro import TVMSCRIPT, ScriptMacro, decorated
+from ..macros.macro import of_definition as macro_of
+from ..macros.macro import of_python as macro_of_python
 from ..parser.scope import captured_by
 from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
@@ -90,6 +94,22 @@ def of_python(function: FunctionType) -> IRModule:
     return _read(source, "", [node], _names(function), {})
 
 
+def _is_kernel(node: ast.FunctionDef) -> bool:
+    """Whether a definition is a prim func."""
+    decorator = node.decorator_list[0]
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return path_of(called).startswith("T.")
+
+
+def macro(definition: FunctionType, spelling: str, hygienic: bool) -> ScriptMacro[..., Any]:
+    """The macro of a Python function written in TVMScript.
+
+    Raises:
+        UnityError: Its text is not known.
+    """
+    return macro_of_python(definition, spelling, hygienic, [_names(definition)])
+
+
 def _names(function: FunctionType) -> dict[str, object]:
     """What the function sees, less the words that mean something else in TVMScript."""
     found: dict[str, object] = {}
@@ -109,29 +129,44 @@ def _read(
     names: Mapping[str, object],
     constants: Mapping[str, Array],
 ) -> IRModule:
-    rewriter = Rewriter(source, [m for m in (name, "cls", "Module") if m])
+    modules = [m for m in (name, "cls", "Module") if m]
+    macros: dict[str, object] = {}
+    expander = Expander(source, [macros, names], [*TVMSCRIPT], modules)
+    functions: list[ast.FunctionDef] = []
+    for function in _definitions(body):
+        spelling = decorated(source, function, [*TVMSCRIPT])
+        if spelling is None:
+            functions.append(function)
+        elif function.name in macros:
+            raise source.error(function, f"{function.name!r} is defined twice")
+        else:
+            macros[function.name] = macro_of(source, function, spelling, [macros, names])
+    expanded = [expander.function(f, _is_kernel(f)) for f in functions]
+    source = expander.source
+    rewriter = Rewriter(source, modules)
     rewriter.symbols.update({k: None for k, v in names.items() if isinstance(v, Symbol)})
     rewriter.devices = virtual_devices(source, body)
     for node in body:
         rewriter.externs.note(node)
-    functions = [
-        rewriter.function(copy.deepcopy(node))
-        for node in body
-        if isinstance(node, ast.FunctionDef) and node.decorator_list
-    ]
+    ours = [rewriter.function(copy.deepcopy(f)) for f in expanded]
     for node in body:
         _check(source, node)
     symbols = {symbol: dim(symbol) for symbol in rewriter.symbols}
-    module = TextModule(source, {**names, **symbols}, constants, promotes=True)
+    module = TextModule(source, {**names, **symbols, **expander.names}, constants, promotes=True)
     attrs = _attributes(source, body, rewriter.devices)
     if attrs is not None:
         module.read_attrs(attrs)
     for defined, extern in rewriter.externs.definitions.items():
         kind = rewriter.visit(extern)
         module.read(at_place(ast.Assign([ast.Name(defined, ast.Store())], kind), extern))
-    for function in callees_first(source, functions):
-        module.function(function)
+    for made in callees_first(source, ours):
+        module.function(made)
     return _with_output_counts(module.finish())
+
+
+def _definitions(body: Sequence[ast.stmt]) -> list[ast.FunctionDef]:
+    """The decorated functions of a module."""
+    return [n for n in body if isinstance(n, ast.FunctionDef) and n.decorator_list]
 
 
 def _attributes(

@@ -132,4 +132,5 @@ PRIM_FUNC_OPTIONS = frozenset({"private", "check_well_formed", "s_tir"})
 """What ``@T.prim_func`` takes; `private` is kept as attribute, the others make no difference here,
 where all is checked always."""
 FUNCTION_OPTIONS = frozenset({"pure", "private", "check_well_formed"})
+MACRO_OPTIONS = frozenset({"hygienic"})
 MODULE_OPTIONS = frozenset({"check_well_formed", "s_tir"})

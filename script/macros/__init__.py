@@ -1,0 +1,1 @@
+"""Macros: pieces of programs with parameters, put in place where they are called."""
