@@ -12,7 +12,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from unity.arguments import public
-from unity.errors import UnityError
+from unity.errors import UnityError, trim_frames
 from unity.ir import dims as _dims
 from unity.ir.dims import Dim, SymDim, as_dim
 from unity.ir.dtype import BOOL, SHORT_NAMES, Array, DType, dtype
@@ -261,6 +261,13 @@ class Element:
         Raises:
             UnityError: It has none.
         """
+        try:
+            return self._meaning(items)
+        except UnityError as error:
+            trim_frames(error, Element.__getitem__.__code__)
+            raise
+
+    def _meaning(self, items: object) -> TensorType | PrimType | BufferSpec | ScalarSpec:
         parts: tuple[object, ...] = items if isinstance(items, tuple) else (items,)
         kind, rest = parts[0], parts[1:]
         if kind is Tensor:

@@ -48,7 +48,7 @@ RELAX: Mapping[str, Here] = {
     "AttachExternModules": _else("libraries are registered, and linked with what calls them"),
     "AttachGlobalSymbol": _else("a function's name is its key in the module"),
     "BindParams": _pass("BindParams"),
-    "BindSymbolicVars": _else("give inputs types of known sizes; BindParams binds those of arrays"),
+    "BindSymbolicVars": _pass("BindSymbolicVars", note="of one function, by the sizes' names"),
     "BundleModelParams": _else("parameters are given one by one"),
     "CallTIRRewrite": _pass("LowerCalls"),
     "CanonicalizeBindings": _pass("Normalize"),

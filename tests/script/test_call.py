@@ -110,6 +110,14 @@ def test_errors_of_calls_end_in_the_users_line() -> None:
             assert traceback.extract_tb(told.value.__traceback__)[-1].filename == __file__
 
 
+def test_errors_of_annotations_end_at_the_users_line() -> None:
+    element: Any = f32
+    for wrong in ("n", -1):
+        with pytest.raises(UnityError) as told:
+            element[Tensor, wrong]
+        assert traceback.extract_tb(told.value.__traceback__)[-1].filename == __file__
+
+
 def test_a_private_function_runs_where_it_is_called_itself() -> None:
     @script.prim_func(attrs={"private": True})
     def copied(a: f32[Buffer, 4], b: f32[Buffer, 4]) -> None:

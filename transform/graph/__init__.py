@@ -32,7 +32,9 @@ from .quantized.quantize_weights import QuantizeWeights
 from .rewrite.rewrite import Rewrite
 from .rewrite.rewrite_rule import RewriteRule
 from .signature.bind_params import BindParams
+from .signature.bind_symbolic_vars import BindSymbolicVars
 from .signature.lift_transform_params import LiftTransformParams
+from .signature.remove_unused import RemoveUnused
 from .signature.remove_unused_outputs import RemoveUnusedOutputs
 from .signature.remove_unused_parameters import RemoveUnusedParameters
 from .simplify.convert_frames import ConvertFrames
@@ -52,6 +54,7 @@ from .simplify.simplify import SimplifyOps, SimplifyParts
 
 __all__ = [
     "BindParams",
+    "BindSymbolicVars",
     "ConvertFrames",
     "ConvertLayout",
     "ConvertPrecision",
@@ -88,6 +91,7 @@ __all__ = [
     "PlanMemory",
     "QuantizeWeights",
     "RealProducts",
+    "RemoveUnused",
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
     "RequireElements",

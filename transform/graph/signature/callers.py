@@ -20,11 +20,25 @@ _OF_NO_PLACE = frozenset({"private", "source", NUM_INPUT, INLINED})
 
 
 def function_to_change(module: IRModule, name: str, step: str) -> Function:
+    """A function that users call, and nothing else, whose inputs may become fewer.
+
+    Raises:
+        UnityError: As `function_nobody_calls`; or its attributes tell of inputs by place.
+    """
+    found = function_nobody_calls(module, name, step)
+    if told := told_by_place(found):
+        raise UnityError(
+            f"{step}: the inputs of {name} are told by place in its attributes {', '.join(told)}",
+            hint="give the numbers when it is called",
+        )
+    return found
+
+
+def function_nobody_calls(module: IRModule, name: str, step: str) -> Function:
     """A function that users call, and nothing else.
 
     Raises:
-        UnityError: There is none of the name, other functions call it, or its attributes tell of
-            inputs by place.
+        UnityError: There is none of the name, or other functions call it.
     """
     found = module.graph_functions().get(name)
     if found is None:
@@ -35,11 +49,6 @@ def function_to_change(module: IRModule, name: str, step: str) -> Function:
         raise UnityError(
             f"{step}: {callers[0]} calls {name}, whose parameters it would have to give",
             hint="InlineFunctions puts small private functions into those that call them",
-        )
-    if told := told_by_place(found):
-        raise UnityError(
-            f"{step}: the inputs of {name} are told by place in its attributes {', '.join(told)}",
-            hint="give the numbers when it is called",
         )
     return found
 
