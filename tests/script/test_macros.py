@@ -279,7 +279,8 @@ def test_mistakes(macro: str, line: str, message: str, place: tuple[int, int]) -
 def test_a_mistake_in_a_macro_of_another_file() -> None:
     names: dict[str, object] = {}
     text = "from unity.script import *\n@macro\ndef put(y, k):\n    y[k] = 'one'\n"
-    linecache.cache["<macros>"] = (len(text), None, text.splitlines(keepends=True), "<macros>")
+    lines: list[str] = [*text.splitlines(keepends=True)]
+    linecache.cache["<macros>"] = (len(text), None, lines, "<macros>")
     exec(compile(text, "<macros>", "exec"), names)
     put = names["put"]
     assert callable(put)

@@ -9,11 +9,12 @@ import unity
 from tests.transform.cases import apply, floats, keeps_meaning, stays
 from unity.errors import UnityError
 from unity.interpreter import interpret
-from unity.script import parse
+from unity.script import parse, print_module
 from unity.transform import Context
 from unity.transform.graph import (
     EliminateDeadCode,
     InlineFunctions,
+    RemoveUnused,
     RemoveUnusedOutputs,
     RemoveUnusedParameters,
 )
@@ -151,3 +152,27 @@ def test_entries_say_which_functions_are_called_from_outside() -> None:
     assert set(apply(EliminateDeadCode(entries=("other",)), program)) == {"other"}
     with pytest.raises(UnityError, match="the module has no 'missing'"):
         EliminateDeadCode(entries=("missing",))(parse(program), Context())
+
+
+def test_what_becomes_unused_by_another_goes_too() -> None:
+    """A value for a parameter that only an unused result was made of, and the function's result."""
+    before = parse("""
+@script.function(attrs={"private": True})
+def both(a: f32[Tensor, 4], b: f32[Tensor, 4]) -> tuple[f32[Tensor, 4], f32[Tensor, 4]]:
+    return R.exp(a), R.negative(b)
+
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    unused = R.sin(x)
+    p, q = both(x, unused)
+    return p
+""")
+    after = RemoveUnused()(before, Context())
+    functions = after.graph_functions()
+    assert len(functions["both"].params) == 1
+    assert "R.sin" not in print_module(after)
+    assert "R.negative" not in print_module(after)
+    x = np.linspace(0, 1, 4, dtype=np.float32)
+    wanted = np.asarray(interpret(before, "main", [x]))
+    np.testing.assert_array_equal(np.asarray(interpret(after, "main", [x])), wanted)
+    assert RemoveUnused()(after, Context()) is after
