@@ -231,9 +231,11 @@ def definitions(sizes: Sequence[Size], known: Container[int]) -> tuple[Definitio
         known: The slots that have a value.
 
     >>> k, n = Slot(0), Slot(1)
-    >>> definitions([SizeOp("add", SizeOp("mul", k, 2), n), n], known=())
-    (Definition(slot=1, place=1, slope=1, rest=0, falling=False),
-     Definition(slot=0, place=0, slope=2, rest=Slot(index=1), falling=False))
+    >>> first, second = definitions([SizeOp("add", SizeOp("mul", k, 2), n), n], known=())
+    >>> first
+    Definition(slot=1, place=1, slope=1, rest=0, falling=False)
+    >>> second
+    Definition(slot=0, place=0, slope=2, rest=Slot(index=1), falling=False)
     """
     found: dict[int, Definition] = {}
     for place, size in enumerate(sizes):
