@@ -248,7 +248,7 @@ def test_errors_of_functions_that_are_declared_and_of_pythons_name_the_line() ->
 
     @script.function
     def by_name(x: f32[Tensor, n]) -> f32[Tensor, n]:
-        return declared(x)
+        return R.negative(declared(x))
 
     @script.function
     def itself(x: f32[Tensor, n]) -> f32[Tensor, n]:
