@@ -8,9 +8,15 @@ from typing import TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
-from unity.ir.stmt import Allocate, Block, Buffer, For, Let, PrimFunc, Stmt
-from unity.ir.substitute import substitute_prim, substitute_stmt, with_shape
-from unity.ir.visit_stmt import walk_stmt
+from unity.ir.stmt import Buffer, Let, PrimFunc, Stmt
+from unity.ir.visit import (
+    bound_in,
+    prim_loads,
+    substitute_prim,
+    substitute_stmt,
+    temporaries,
+    with_shape,
+)
 
 from .printer import text
 
@@ -33,13 +39,16 @@ def inlined(name: str, callee: PrimFunc, args: Sequence[Given]) -> Stmt:
     if len(args) != len(callee.params):
         raise UnityError(f"{name} takes {len(callee.params)} arguments, got {len(args)}")
     sizes: Sizes = {}
+    scalars: list[tuple[PrimVar, PrimExpr]] = []
     for param, arg in zip(callee.params, args, strict=True):
         if isinstance(param, Buffer) and isinstance(arg, Buffer):
             _note_sizes(param, arg, sizes)
         elif isinstance(param, SizeVar) and not isinstance(arg, Buffer):
             sizes[param] = arg
+            if prim_loads(arg):  # the memory may change during the call
+                sizes[param] = read = PrimVar(param.name, arg.dtype)
+                scalars.append((read, arg))
     buffers: dict[Buffer, Buffer] = {}
-    scalars: list[tuple[PrimVar, PrimExpr]] = []
     for param, arg in zip(callee.params, args, strict=True):
         if isinstance(param, Buffer):
             buffers[param] = _fitting(name, param, arg, sizes)
@@ -49,9 +58,9 @@ def inlined(name: str, callee: PrimFunc, args: Sequence[Given]) -> Stmt:
         elif isinstance(param, PrimVar):
             scalars.append((replace(param), arg))
             sizes[param] = scalars[-1][0]
-    for var in _bound(callee.body):
+    for var in bound_in(callee.body):
         sizes[var] = replace(var)
-    for own in _allocated(callee.body):
+    for own in temporaries(callee.body):
         buffers[own] = replace(with_shape(own, lambda e: substitute_prim(e, sizes)))
     body = substitute_stmt(callee.body, sizes, buffers)
     for var, value in reversed(scalars):
@@ -95,29 +104,3 @@ def _shown(buffer: Buffer) -> str:
 
 def _listed(extents: Sequence[PrimExpr]) -> str:
     return f"({', '.join(map(text, extents))})"
-
-
-def _bound(s: Stmt) -> set[PrimVar]:
-    found = set[PrimVar]()
-    for x in walk_stmt(s):
-        match x:
-            case For() | Let():
-                found.add(x.var)
-            case Block():
-                found |= {axis.var for axis in x.axes}
-            case _:
-                pass
-    return found
-
-
-def _allocated(s: Stmt) -> list[Buffer]:
-    found = list[Buffer]()
-    for x in walk_stmt(s):
-        match x:
-            case Allocate():
-                found.append(x.buffer)
-            case Block():
-                found += x.allocations
-            case _:
-                pass
-    return found

@@ -82,6 +82,31 @@ def main(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
     np.testing.assert_array_equal(unity.compile(IRModule({"main": module["main"]}))(x), want)
 
 
+def test_a_size_is_what_it_was_at_the_call() -> None:
+    """The kernel changes the memory that it was read from."""
+    module = parse("""
+@script.prim_func
+def fill(p: i64[Buffer, 1], y: f32[Buffer, 4], k: T.size) -> None:
+    p[0] = 4
+    for i in range(k):
+        if i < 4:
+            y[i] = T.cast("float32", k)
+
+@script.prim_func
+def main(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
+    p = T.alloc((1,), "int64")
+    p[0] = 2
+    for i in range(4):
+        y[i] = x[i]
+    fill(p, y, p[0])
+""")
+    x = np.zeros(4, np.float32)
+    np.testing.assert_array_equal(run(module, "main", x), [2, 2, 0, 0])
+    np.testing.assert_array_equal(
+        unity.compile(IRModule({"main": module["main"]}))(x), [2, 2, 0, 0]
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -27,13 +27,14 @@ from unity.ir.visit import (
     prim_loads,
     stmt_exprs,
     substitute_stmt,
+    temporaries,
     variables,
     walk_prim,
     walk_stmt,
 )
 
 from .nest import Axis, Nest, block_of
-from .tree import NOTHING, around, temporaries, with_buffers
+from .tree import NOTHING, around, with_buffers
 
 
 @dataclass(frozen=True, slots=True)

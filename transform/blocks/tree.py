@@ -28,6 +28,9 @@ from unity.ir.stmt import (
     Stmt,
 )
 from unity.ir.visit import (
+    allocates,
+    binds,
+    bound_in,
     map_stmt,
     map_stmts,
     prim_loads,
@@ -36,6 +39,7 @@ from unity.ir.visit import (
     stmt_loads,
     substitute_prim,
     substitute_stmt,
+    temporaries,
     variables,
     walk_stmt,
     with_shape,
@@ -310,7 +314,7 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
         if isinstance(x, Block):
             name = unique(x.name or "block", names)
             x = x if name == x.name else replace(x, name=name)
-        fresh = {var: own(var) for var in _binds(x)}
+        fresh = {var: own(var) for var in binds(x)}
         changed: Values = {var: new for var, new in fresh.items() if new is not var}
         values = values | changed if changed else values
         if not values:
@@ -329,45 +333,14 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
 
 def _moved(s: Stmt, values: Values, buffers: Mapping[Buffer, Buffer]) -> Mapping[Buffer, Buffer]:
     """With new buffers for those that a statement allocates in a shape that has other values."""
-    moved = {b: with_shape(b, lambda e: substitute_prim(e, values)) for b in _allocated(s)}
+    moved = {b: with_shape(b, lambda e: substitute_prim(e, values)) for b in allocates(s)}
     return {**buffers, **moved} if moved else buffers
-
-
-def bound_in(s: Stmt) -> set[PrimVar]:
-    """The variables that a statement binds, anywhere below it, too."""
-    return {v for x in walk_stmt(s) for v in _binds(x)}
-
-
-def _binds(s: Stmt) -> tuple[PrimVar, ...]:
-    match s:
-        case For() | Let():
-            return (s.var,)
-        case Block():
-            return tuple(axis.var for axis in s.axes)
-        case _:
-            return ()
 
 
 def copied(s: Stmt, func: PrimFunc) -> Stmt:
     """A second copy of a part of a prim func, with variables and block names of its own."""
     names, bound = {b.name for b in all_blocks(func.body)}, bound_in(s)
     return substitute_stmt(renewed(s, names, bound), {}, {b: replace(b) for b in temporaries(s)})
-
-
-def temporaries(s: Stmt) -> Iterator[Buffer]:
-    """The buffers that a statement allocates."""
-    for x in walk_stmt(s):
-        yield from _allocated(x)
-
-
-def _allocated(s: Stmt) -> tuple[Buffer, ...]:
-    match s:
-        case Allocate():
-            return (s.buffer,)
-        case Block():
-            return s.allocations
-        case _:
-            return ()
 
 
 def honest(func: PrimFunc) -> PrimFunc:

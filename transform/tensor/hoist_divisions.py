@@ -10,6 +10,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, For, Let, Stmt
 from unity.ir.visit import (
+    bound_in,
     leaves,
     map_stmts,
     prim_children,
@@ -20,7 +21,7 @@ from unity.ir.visit import (
     variables,
 )
 
-from ..blocks.tree import Path, bound_in, known_at
+from ..blocks.tree import Path, known_at
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 

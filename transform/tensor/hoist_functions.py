@@ -11,6 +11,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, Intrinsic, PrimExpr, PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, Let, Seq, Stmt, Store
 from unity.ir.visit import (
+    bound_in,
     leaves,
     map_stmts,
     prim_children,
@@ -21,7 +22,7 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..blocks.tree import bound_in, sequence
+from ..blocks.tree import sequence
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 

@@ -8,6 +8,7 @@ from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN
 from unity.ir.prim_expr import Broadcast, Intrinsic, Load, PrimExpr, PrimVar, Select
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import (
+    bound_in,
     leaves,
     map_prim,
     map_stmt,
@@ -17,8 +18,6 @@ from unity.ir.visit import (
     variables,
     walk_stmt,
 )
-
-from ..blocks.tree import bound_in
 
 Loads = dict[PrimExpr, PrimVar]
 """Variables of what is loaded; a vector of one loaded value counts as loaded."""

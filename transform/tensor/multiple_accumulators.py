@@ -12,7 +12,14 @@ from unity.ir.marks import ACCUMULATORS
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Load, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, For, PrimFunc, Stmt, Store
-from unity.ir.visit import prim_loads, stmt_children, substitute_stmt, variables, walk_stmt
+from unity.ir.visit import (
+    prim_loads,
+    stmt_children,
+    substitute_stmt,
+    temporaries,
+    variables,
+    walk_stmt,
+)
 
 from ..blocks.combine import ReduceOp, neutral, step_of
 from ..blocks.extents import number
@@ -27,7 +34,6 @@ from ..blocks.tree import (
     renewed,
     replaced,
     sequence,
-    temporaries,
     with_regions,
 )
 from ..passes import Context, Pass, Sight

@@ -13,6 +13,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, For, IfThen, PrimFunc, Stmt
 from unity.ir.visit import (
+    bound_in,
     map_stmts,
     rewrite_stmt,
     substitute_prim,
@@ -27,7 +28,6 @@ from ..blocks.tree import (
     Path,
     Values,
     all_blocks,
-    bound_in,
     conjunction,
     known_at,
     renewed,

@@ -18,19 +18,26 @@ from .visit_graph import (
 )
 from .visit_prim import map_prim, prim_children, rewrite_loads, rewrite_prim, walk_prim
 from .visit_stmt import (
+    allocates,
+    binds,
+    bound_in,
     map_stmt,
     map_stmts,
     rewrite_stmt,
     stmt_children,
     stmt_exprs,
     stmt_loads,
+    temporaries,
     walk_stmt,
     with_loop_body,
 )
 
 __all__ = [
     "Leaves",
+    "allocates",
+    "binds",
     "bodies_of",
+    "bound_in",
     "free_vars",
     "graph_children",
     "leaves",
@@ -53,6 +60,7 @@ __all__ = [
     "substitute_symbols",
     "substitute_symbols_in_type",
     "substitute_vars",
+    "temporaries",
     "type_symbols",
     "variables",
     "walk_bindings",

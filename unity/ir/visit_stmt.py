@@ -88,6 +88,39 @@ def stmt_loads(s: Stmt) -> list[Load]:
     return [x for e in stmt_exprs(s) for x in prim_loads(e)]
 
 
+def binds(s: Stmt) -> tuple[PrimVar, ...]:
+    """The variables that a statement binds itself."""
+    match s:
+        case For() | Let():
+            return (s.var,)
+        case Block():
+            return tuple(axis.var for axis in s.axes)
+        case _:
+            return ()
+
+
+def bound_in(s: Stmt) -> set[PrimVar]:
+    """The variables that a statement binds, anywhere below it, too."""
+    return {v for x in walk_stmt(s) for v in binds(x)}
+
+
+def allocates(s: Stmt) -> tuple[Buffer, ...]:
+    """The buffers that a statement allocates itself."""
+    match s:
+        case Allocate():
+            return (s.buffer,)
+        case Block():
+            return s.allocations
+        case _:
+            return ()
+
+
+def temporaries(s: Stmt) -> Iterator[Buffer]:
+    """The buffers that a statement allocates, anywhere below it, too."""
+    for x in walk_stmt(s):
+        yield from allocates(x)
+
+
 def map_stmts(s: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
     """The statement with `fn` applied to each statement directly within."""
     match s:

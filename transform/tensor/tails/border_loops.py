@@ -17,7 +17,7 @@ from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.regions import add
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
-from unity.ir.visit import prim_loads, substitute_prim, substitute_stmt, variables
+from unity.ir.visit import bound_in, prim_loads, substitute_prim, substitute_stmt, variables
 
 from ...blocks.conditions import TILE, computing, depends_on, without_parts
 from ...blocks.dependence import loose_statement
@@ -28,7 +28,6 @@ from ...blocks.tree import (
     Path,
     all_blocks,
     blocks_below,
-    bound_in,
     conjunction,
     driven,
     known_at,

@@ -12,6 +12,7 @@ from unity.ir.marks import COMPACT, FITTING, TAIL
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, Let, Stmt, Store
 from unity.ir.visit import (
+    bound_in,
     map_prim,
     map_stmt,
     rewrite_prim,
@@ -29,7 +30,6 @@ from ...blocks.tree import (
     Path,
     Values,
     all_blocks,
-    bound_in,
     conjunction,
     driven,
     renewed,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import variables
+from unity.ir.visit import temporaries, variables
 
 from ....blocks.dataflow import addressed_in, checked, copy_nest, is_param, top_of
 from ....blocks.tree import (
@@ -24,7 +24,6 @@ from ....blocks.tree import (
     replaced,
     scope_path,
     sequence,
-    temporaries,
     unique,
     with_buffers,
     with_regions,

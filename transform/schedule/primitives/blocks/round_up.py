@@ -10,7 +10,7 @@ from unity.arith.region import end_if_any, extremes
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import leaves, map_prim, map_stmt, prim_loads, variables
+from unity.ir.visit import bound_in, leaves, map_prim, map_stmt, prim_loads, variables
 from unity.script.printer import text
 
 from ....blocks.access import asked_in_vain, may_trap
@@ -22,7 +22,6 @@ from ....blocks.tree import (
     Outcome,
     Path,
     block_path,
-    bound_in,
     bound_to,
     conjunction,
     illegal,

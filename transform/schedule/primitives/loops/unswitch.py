@@ -10,6 +10,7 @@ from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Not, PrimExpr, PrimVar, Select
 from unity.ir.stmt import Block, For, Let, PrimFunc, Stmt
 from unity.ir.visit import (
+    bound_in,
     leaves,
     map_prim,
     map_stmt,
@@ -28,7 +29,6 @@ from ....blocks.tree import (
     Outcome,
     Path,
     blocks_below,
-    bound_in,
     bound_to,
     conjunction,
     copied,

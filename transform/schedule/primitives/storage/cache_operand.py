@@ -8,7 +8,7 @@ from dataclasses import replace
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar
 from unity.ir.stmt import Block, BlockAxis, Buffer, PrimFunc, Store
-from unity.ir.visit import prim_loads, rewrite_prim, variables, walk_prim
+from unity.ir.visit import bound_in, prim_loads, rewrite_prim, variables, walk_prim
 
 from ....blocks.access import may_trap
 from ....blocks.dataflow import allocated, checked, computed_nest, top_of
@@ -16,7 +16,6 @@ from ....blocks.tree import (
     Outcome,
     all_blocks,
     block_path,
-    bound_in,
     illegal,
     is_zero,
     replaced,

@@ -10,9 +10,9 @@ from unity.arith.iter_map import IterMap, detect, where_loops_run
 from unity.arith.region import extremes, greater
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import map_stmt, prim_loads, rewrite_loads, rewrite_stmt, variables
+from unity.ir.visit import map_stmt, prim_loads, rewrite_loads, rewrite_stmt, temporaries, variables
 
-from ....blocks.tree import Outcome, illegal, temporaries, with_regions
+from ....blocks.tree import Outcome, illegal, with_regions
 from ...index_map import IndexMap
 from .set_scope import laid_out
 
