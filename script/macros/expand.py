@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -24,6 +24,7 @@ from ..parser.evaluate import Evaluator
 from ..parser.leaving.exits import exits
 from ..parser.scope import MISSING, Scope
 from ..parser.source import Source
+from .decided import Known, decided
 from .macro import SCRIPT, TVMSCRIPT, Local, ScriptMacro, Written, decorated, of_definition
 from .names import (
     Replacing,
@@ -37,7 +38,6 @@ from .names import (
 Macro: TypeAlias = ScriptMacro[..., Any]
 _DEEPEST = 64
 _BLOCKS = ("T.block", "T.sblock")
-_KNOWN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +300,7 @@ class Expander:
         stand_for = {k: v for k, v in args.items() if k not in changed}
         replacing = Replacing(self.source, stand_for, renamed)
         body = [*before, *(replacing.visit(part) for part in node.body)]
-        choosing = _Choosing(self._known)
-        body = self._decided([choosing.visit(part) for part in body])
+        body = decided(body, Known(self.source, [self.names, *self._captured], self._bound))
         if count:
             _number_blocks(body, count)
         local = macro.local
@@ -428,48 +427,6 @@ class Expander:
             raise self.source.error(call, f"the macro {macro.name!r} ends without a return")
         return body, value
 
-    # What is known while parsing
-
-    def _decided(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The statements of a macro, without branches that are known not to be taken."""
-        found: list[ast.stmt] = []
-        for node in nodes:
-            chosen = self._known(node.test) if isinstance(node, ast.If) else None
-            if isinstance(node, ast.If) and chosen is not None:
-                found += self._decided(node.body if chosen else node.orelse)
-                continue
-            if isinstance(node, ast.For | ast.While | ast.If | ast.With):
-                node.body = self._decided(node.body) or [ast.copy_location(ast.Pass(), node)]
-            if isinstance(node, ast.For | ast.While | ast.If):
-                node.orelse = self._decided(node.orelse)
-            found.append(node)
-        return found
-
-    def _known(self, node: ast.expr) -> bool | None:
-        """The value of a condition on numbers and texts; None if it is not known here."""
-        match node:
-            case ast.BoolOp(op, values):
-                parts = [self._known(v) for v in values]
-                ends = isinstance(op, ast.Or)
-                if ends in parts:
-                    return ends
-                return None if None in parts else not ends
-            case ast.UnaryOp(ast.Not(), operand):
-                inner = self._known(operand)
-                return None if inner is None else not inner
-            case _:
-                pass
-        for name in read_names([node]):
-            found = MISSING if name in self._bound else self._lookup(name)
-            if not isinstance(found, _KNOWN):
-                return None
-        try:
-            scope = Scope([self.names, *self._captured])
-            value = Evaluator(self.source, scope).value(node)
-        except UnityError:
-            return None
-        return bool(value) if isinstance(value, _KNOWN) else None
-
 
 class _Hoisting(ast.NodeTransformer):
     """Puts what macros return in place of their calls in a graph function's expression."""
@@ -494,18 +451,6 @@ class _Hoisting(ast.NodeTransformer):
             )
         self.before += body
         return value
-
-
-class _Choosing(ast.NodeTransformer):
-    """Takes the branch of ``a if known else b`` that is known to be taken."""
-
-    def __init__(self, known: Callable[[ast.expr], bool | None]) -> None:
-        self._known = known
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        self.generic_visit(node)
-        chosen = self._known(node.test)
-        return node if chosen is None else node.body if chosen else node.orelse
 
 
 def _number_blocks(nodes: Sequence[ast.stmt], count: int) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
-from unity.runtime.failure import called_from
+from unity.runtime.failure import CalledFrom
 from unity.runtime.native_info import NOT_PRINTED
 
 
@@ -121,7 +121,7 @@ class Printer:
         instruction = code.code[at]
         assert isinstance(instruction, p.Print)
         reader = _Reader(code, table)
-        with called_from(instruction.where):
+        with CalledFrom(instruction.where):
             print_values(instruction.format, [reader.value(v) for v in instruction.values])
 
 

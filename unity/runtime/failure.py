@@ -8,7 +8,7 @@ from types import TracebackType
 from unity.errors import UnityError
 
 
-class called_from:  # noqa: N801 - a context manager, as contextlib's
+class CalledFrom:
     """Tells errors of what a program calls where in the program it is called.
 
     Errors of ours say it in their message, others in a note, which tracebacks show.

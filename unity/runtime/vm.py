@@ -19,7 +19,7 @@ from unity.ir.dtype import Array, dtype
 from unity.runtime import program as p
 from unity.runtime.check import Binder, Value
 from unity.runtime.effects import assertion_error, print_values
-from unity.runtime.failure import called_from
+from unity.runtime.failure import CalledFrom
 from unity.runtime.sizes import Size, evaluate, slots_of
 
 Kernel: TypeAlias = Callable[[Sequence[Array], Sequence[int]], int]
@@ -139,7 +139,7 @@ class VM:
             case p.CallKernel():
                 self._kernel(frame, instruction, frame.code.labels[pc])
             case p.CallHost(dst, host, args, destination, where):
-                with called_from(where):
+                with CalledFrom(where):
                     result = self.hosts[host](*(_read(regs, a) for a in args))
                 if not destination:
                     _require_parts(dst, result, frame.code.labels[pc])
@@ -147,7 +147,7 @@ class VM:
             case p.CallFunction(dst, function, args, where):
                 values = [_read(regs, a) for a in args]
                 hosted = self.program.functions[function].name.startswith(p.EXTERN)
-                with called_from(where if hosted else ""):
+                with CalledFrom(where if hosted else ""):
                     given = self._call(function, values, (), (), self._argument(function))
                 _assign(regs, dst, given)
             case p.MakeClosure(dst, function, captured, captured_slots):
@@ -226,7 +226,7 @@ class VM:
                 binder.match(_read(regs, tree), spec, name + binder.text_of(known))
                 binder.finish()
             case p.Print(values, text, where):
-                with called_from(where):
+                with CalledFrom(where):
                     self.printer(text, [_read(regs, v) for v in values])
             case p.Assert(condition, values, text, where):
                 if not bool(regs[condition]):
