@@ -25,6 +25,8 @@ from unity.tuning.workers.run import Runner
 from .kernels import MATMUL, tasks
 
 HERE = replace(host_target(), threads=1)
+LARGE = MATMUL.replace(" 32,", " 128,").replace(" 48", " 256")
+"""So much that its loops as written take many times what the default takes, whatever else runs."""
 
 
 @pytest.fixture(name="child")
@@ -60,7 +62,7 @@ def test_a_child_that_died_or_hung_is_started_again(child: Child) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="measures here")
 @pytest.mark.long("starts two children, which import the compiler, and compiles four kernels")
 def test_candidates_are_compiled_compared_and_timed() -> None:
-    (task,) = tasks(MATMUL, HERE)
+    (task,) = tasks(LARGE, HERE)
     usual = default_schedule(task.func, HERE).trace
     slow = Schedule(task.func).trace
     impossible = Trace.from_json(usual.to_json().replace('"b0"', '"nothing"'))

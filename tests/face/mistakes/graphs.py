@@ -375,20 +375,20 @@ GRAPHS = (
         "tell of it and ask that by an if",
     ),
     Mistake(
-        "A new symbol that no axis is alone",
+        "A new symbol that no size tells",
         """
         @script.function
         def main(x: f32[Tensor, n]) -> f32[Tensor, R.rank(1)]:
-            return R.match_cast(x, f32[Tensor, m + 2])
+            return R.match_cast(x, f32[Tensor, m // 2])
 
         main(np.ones(4, np.float32))
         """,
-        "the VM can't run this module\n  - match_cast ...",
-        "A symbol gets its value where an axis is that symbol alone; nothing is solved for it.",
+        "the VM can't run this module\n  - no size in match_cast ...",
+        "A symbol gets its value where an axis is that symbol alone or linear in it: 2 * m, m + n.",
         """
         @script.function
         def main(x: f32[Tensor, n]) -> f32[Tensor, R.rank(1)]:
-            return R.match_cast(x, f32[Tensor, m])
+            return R.match_cast(x, f32[Tensor, 2 * m])
 
         main(np.ones(4, np.float32))
         """,
