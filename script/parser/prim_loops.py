@@ -37,6 +37,7 @@ class LoopParser(PrimCalls):
     def __init__(self, source: Source, scope: Scope, promotes: bool = False) -> None:
         super().__init__(source, scope, promotes)
         self.loops: dict[PrimVar, Range] = {}
+        self.domains: dict[PrimVar, Range] = {}  # of loops and axes
         self.visible: list[PrimVar] = []  # what the regions of an inner block may be over
         self.left: list[Leavable] = []  # the loops around that break and continue leave
 
@@ -116,7 +117,7 @@ class LoopParser(PrimCalls):
 
     def _loop_var(self, name: ast.Name, extent: Range) -> PrimVar:
         var = PrimVar(name.id, span=self.source.span(name))
-        self.loops[var] = extent
+        self.loops[var] = self.domains[var] = extent
         self.define(name, var, "loop variable")
         return var
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from unity.arguments import Signature
+from unity.arith.analyzer import Analyzer
 from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS
-from unity.ir.foreign import CALL_EXTERN
+from unity.ir.foreign import CALL_EXTERN, is_address
+from unity.ir.leaves import leaves
 from unity.ir.prim_expr import Cast, Intrinsic, Load, PrimExpr, PrimVar
 from unity.ir.stmt import (
     Allocate,
@@ -26,7 +28,8 @@ from unity.ir.stmt import (
 )
 from unity.ir.visit import rewrite_prim
 
-from ..inlined import inlined
+from ..inlined import Given, inlined
+from ..pointed import Pointer
 from .evaluate import shown
 from .leaving.loops import jumps, word_of
 from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
@@ -186,6 +189,7 @@ class StmtParser(LoopParser):
         for name, axis in zip(names, parse_axes(self, node, path, names, self.loops), strict=True):
             self.define(name, axis.var, "axis")
             self.visible.append(axis.var)
+            self.domains[axis.var] = axis.domain
             block.axes.append(axis)
 
     def _need_head(self, node: ast.Call, head: BlockHead | None) -> BlockHead:
@@ -319,13 +323,30 @@ class StmtParser(LoopParser):
         named = self.given(call, Signature.parse(f"{name}({taken})")).named
         given = [self._argument(named[p.name], p) for p in kernel.params]
         try:
-            return inlined(name, kernel, given)
+            return inlined(name, kernel, given, self.visible, self._known_of(given))
         except UnityError as error:
             raise self.source.error(call, error.message, error.hint) from None
 
-    def _argument(self, node: ast.expr, param: Param) -> Buffer | PrimExpr:
+    def _argument(self, node: ast.expr, param: Param) -> Given:
         found = self.value(node)
-        return found if isinstance(found, Buffer) else self.expr(node, param.dtype)
+        if isinstance(found, Buffer):
+            return found
+        if isinstance(param, Buffer) and isinstance(found, Intrinsic) and is_address(found):
+            element = found.args[0]
+            assert isinstance(element, Load)
+            return Pointer(element.buffer, element.indices)
+        return self.expr(node, param.dtype)
+
+    def _known_of(self, given: Sequence[Given]) -> Analyzer:
+        """What is known of the variables by which pointers are told."""
+        known = Analyzer()
+        for arg in given:
+            for index in arg.at if isinstance(arg, Pointer) else ():
+                for var in leaves(index).variables:
+                    if var in self.domains:
+                        domain = self.domains[var]
+                        known = known.with_extent(var, domain.begin, domain.extent)
+        return known
 
     def _given(self, call: ast.Call) -> Mapping[str, ast.expr]:
         """What a statement of the language is given, by name."""

@@ -1,4 +1,4 @@
-"""Calls of kernels by kernels, which TVMScript writes in any order and with pointers to buffers."""
+"""Calls of kernels by kernels, which TVMScript writes in any order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..parser.source import Source
-from .syntax import constant, path_of
+from .syntax import path_of
 
 
 def callees_first(source: Source, functions: Sequence[ast.FunctionDef]) -> list[ast.FunctionDef]:
@@ -14,7 +14,7 @@ def callees_first(source: Source, functions: Sequence[ast.FunctionDef]) -> list[
 
     Args:
         source: For errors.
-        functions: Rewritten; calls are changed in place.
+        functions: Rewritten; calls are made statements, in place.
 
     Raises:
         UnityError: A kernel calls itself, by others or directly.
@@ -27,7 +27,6 @@ def callees_first(source: Source, functions: Sequence[ast.FunctionDef]) -> list[
             name = path_of(call.func)
             if name in within:
                 raise source.error(call, f"the kernel {name!r} calls itself", "write a loop")
-            call.args = [_whole(a) for a in call.args]
             if name not in order:
                 place(kernels[name], {**within, name: None})
         order[function.name] = function
@@ -58,13 +57,3 @@ def _calls(function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef]) ->
                 yield node
             case _:
                 pass
-
-
-def _whole(arg: ast.expr) -> ast.expr:
-    """The buffer that a pointer is the beginning of, ``T.address_of(A[0, 0])``."""
-    match arg:
-        case ast.Call(func, [ast.Subscript(value, index)], []) if path_of(func) == "T.address_of":
-            indices = index.elts if isinstance(index, ast.Tuple) else [index]
-            return value if all(constant(i) == 0 for i in indices) else arg
-        case _:
-            return arg
