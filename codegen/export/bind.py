@@ -8,7 +8,7 @@ from typing import assert_never
 from unity.codegen import dlpack
 from unity.codegen.vm.layout import Layout
 from unity.codegen.vm.native_body import fact_conditions
-from unity.codegen.vm.numbers import load_number
+from unity.codegen.vm.values import load_value
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot, definitions, size_text
@@ -40,6 +40,8 @@ def bind_text(index: int, layout: Layout, messages: Messages) -> str:
                 binder.shape_input(k, tensor, spec.dims or (), what)
             case p.ScalarSpec():
                 binder.scalar_input(k, tensor, spec, what)
+            case p.ObjectSpec():
+                raise AssertionError(f"{what} is an object, which no library is exported with")
             case _:
                 assert_never(spec)
     binder.finish()
@@ -82,7 +84,7 @@ class _Binder(CFunction):
         """An input that is a scalar: a tensor without axes."""
         t, kind = self.t, dtype(spec.dtype)
         self.tensor(tensor, p.TensorSpec(spec.dtype, (), 0), what)
-        number = load_number(t, kind, self.data(tensor))
+        number = load_value(t, kind, self.data(tensor))
         t.store("double" if kind.is_float else "i64", number, "%numbers", k)
         t.store("ptr", t.at("%numbers", k, "i64"), "%data", k)
         if spec.value is not None:

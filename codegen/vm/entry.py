@@ -18,9 +18,9 @@ from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
 from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_print import PRINTED, tell_unfinished
 from unity.codegen.vm.native_text import Text, disjoint
-from unity.codegen.vm.numbers import load_number
+from unity.codegen.vm.values import load_value
 from unity.codegen.vm.prelude import api
-from unity.ir.dtype import dtype, int_range
+from unity.ir.dtype import HANDLE, dtype, int_range
 from unity.runtime import native_info as n
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot, definitions
@@ -100,7 +100,7 @@ class _Entry:
         t.do(f"%inputs = alloca [{len(layout.inputs) + 1} x ptr]")
         t.do(f"%outputs = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%objects = alloca [{len(layout.outputs) + 1} x ptr]")
-        t.do(f"%numbers = alloca [{len(layout.numbers) + 1} x i64]")
+        t.do(f"%values = alloca [{len(layout.values) + 1} x i64]")
         t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
         t.do(f"%poll = alloca [{PRINTED + 1} x i64]")
         if layout.late:
@@ -121,6 +121,8 @@ class _Entry:
                     self.shape_argument(k, spec, bound, later)
                 case p.ScalarSpec():
                     self.scalar_argument(k, spec, bound, later)
+                case p.ObjectSpec():
+                    t.store("ptr", self.given(k), "%inputs", k)
                 case _:
                     assert_never(spec)
         for told in definitions([size for size, _ in later], bound):
@@ -258,7 +260,7 @@ class _Entry:
         t.do(f"%arena_bytes = call i64 @unity_plan_{self.index}(ptr %slots, ptr %dims)")
         self.go_on_if(t.let("icmp sge i64 %arena_bytes, 0"), "slow")
         first, aliases = 0, dict(layout.code.aliases)
-        places = {k: t.at("%numbers", i, "i64") for i, k in enumerate(sorted(layout.numbers))}
+        places = {k: t.at("%values", i, "i64") for i, k in enumerate(sorted(layout.values))}
         for k, spec in enumerate(layout.outputs):
             rank = len(spec.shape or ())
             if k in places:
@@ -407,10 +409,10 @@ class _Entry:
     def results(self) -> None:
         """One array or number, or a tuple of them."""
         t, value, count = self.t, _returned(self.layout.code), len(self.layout.outputs)
-        for k in sorted(self.layout.numbers):
-            number = self.number(k)
-            self.go_on_if(t.let(f"icmp ne ptr {number}, null"), f"drop{count}")
-            t.store("ptr", number, "%objects", k)
+        for k in sorted(self.layout.values):
+            made = self.value(k)
+            self.go_on_if(t.let(f"icmp ne ptr {made}, null"), f"drop{count}")
+            t.store("ptr", made, "%objects", k)
         if isinstance(value, int):
             t.do(f"ret ptr {t.load('ptr', '%objects', 0, 'ptr')}")
             return
@@ -435,10 +437,13 @@ class _Entry:
                 item = field.place
             t.do(f"call i32 {self.api('PyTuple_SetItem')}(ptr {whole.place}, i64 {k}, ptr {item})")
 
-    def number(self, k: int) -> str:
-        """An output that is a scalar, as a number of Python; null without memory."""
+    def value(self, k: int) -> str:
+        """An output that is an object or a number, as Python's; null without memory."""
         t, kind = self.t, dtype(self.layout.outputs[k].dtype or "")
-        value = load_number(t, kind, t.load("ptr", "%outputs", k, "ptr"))
+        value = load_value(t, kind, t.load("ptr", "%outputs", k, "ptr"))
+        if kind == HANDLE:
+            t.do(f"call void {self.api('Py_IncRef')}(ptr {value})")
+            return value
         if kind.is_float:
             return t.let(f"call ptr {self.api('PyFloat_FromDouble')}(double {value})")
         if kind.is_int:
@@ -462,8 +467,12 @@ class _Entry:
             tell_unfinished(t)
         t.do("br label %slow")
         t.block("slow")
-        given = f"ptr @unity_entry_{self.index}, ptr %self, ptr %args, i64 %count, ptr %names"
-        t.do(f"ret ptr {t.let(f'call ptr @unity_exchange({given})')}")
+        if any(isinstance(spec, p.ObjectSpec) for spec in self.layout.inputs):  # may be a tensor
+            handler, given = self.api("PyObject_Vectorcall"), ""
+        else:
+            handler, given = "@unity_exchange", f"ptr @unity_entry_{self.index}, "
+        given += "ptr %self, ptr %args, i64 %count, ptr %names"
+        t.do(f"ret ptr {t.let(f'call ptr {handler}({given})')}")
         if self.layout.places:
             t.block("no_memory")
             t.do(f"br label %drop{count}")

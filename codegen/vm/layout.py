@@ -1,8 +1,8 @@
 """Where native code keeps the tensors of a function: given outputs, or places in one arena.
 
-Decides also whether a function can be native code at all: it can if all its values are tensors,
-numbers and tuples of them whose sizes follow from the inputs' shapes, and nothing calls back into
-Python but to print.
+Decides also whether a function can be native code at all: it can if all its values are tensors
+whose sizes follow from the inputs' shapes, numbers, objects that it is given and tuples of them,
+and nothing calls back into Python but to print.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from unity.codegen.vm.numbers import with_tensors
+from unity.codegen.vm.values import with_tensors
 from unity.codegen.vm.traced import with_dims
-from unity.ir.dtype import dtype
+from unity.ir.dtype import HANDLE, dtype
 from unity.runtime import program as p
 from unity.runtime.program import spec_sizes
 from unity.runtime.sizes import (
@@ -27,7 +27,7 @@ from unity.runtime.sizes import (
     slots_of,
 )
 
-Input: TypeAlias = p.TensorSpec | p.ShapeSpec | p.ScalarSpec
+Input: TypeAlias = p.TensorSpec | p.ShapeSpec | p.ScalarSpec | p.ObjectSpec
 SCALARS = frozenset(
     {"int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "float64", "float32", "bool"}
 )
@@ -46,7 +46,7 @@ class Layout:
         inputs: What is given in the end, in order: the parameters, of tuples their fields.
             `paths` tells where each is (a parameter's index, then fields'), `given` its register.
         outputs: The specs of the results, in order, of tuples their fields; `results` their
-            registers, `numbers` those that are scalars, held by tensors (`numbers.py`).
+            registers, `values` those that are scalars or objects, held by tensors (`values.py`).
         direct: Registers that are an output's memory, with the output's index.
         lengths: Extents of tensors that might turn out negative, and must not.
         places: What lies in the arena, by register or instruction: its bytes, in order.
@@ -65,7 +65,7 @@ class Layout:
     given: tuple[p.Reg, ...] = ()
     outputs: tuple[p.TensorSpec, ...] = ()
     results: tuple[p.Reg, ...] = ()
-    numbers: frozenset[int] = frozenset()
+    values: frozenset[int] = frozenset()
     direct: dict[p.Reg, int] = field(default_factory=dict)
     lengths: dict[Size, None] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
@@ -116,9 +116,9 @@ def lay_out(
     """
     if code.captured or code.captured_slots:
         raise NotNativeError("it is a closure")
-    code, numbers = with_tensors(code)
+    code, values = with_tensors(code)
     code, traced = with_dims(code)
-    layout = Layout(code, traced=traced, numbers=numbers)
+    layout = Layout(code, traced=traced, values=values)
     layout.read.update(slot for slots in traced.values() for slot in slots)
     found = [
         leaf for k, q in enumerate(code.params) for leaf in _leaves(q, q.spec, q.registers, (k,))
@@ -136,6 +136,7 @@ def lay_out(
         raise NotNativeError("it writes over its inputs, and gives tuples of tuples")
     for instruction in code.code:
         _learn(layout, instruction, hosts, may_call)
+    _require_given(code)
     layout.outputs = tuple(
         _resolved(layout, _tensor(code.registers[r], "a result")) for r in layout.results
     )
@@ -162,6 +163,40 @@ def lay_out(
         if not set(slots_of(resolve(layout, size))) <= entry | layout.read:
             raise NotNativeError("a size depends on data")
     return layout
+
+
+def _require_given(code: p.FunctionCode) -> None:
+    """Refuse to hand on a text or a dtype of the program's own.
+
+    Raises:
+        NotNativeError: It gives one to a function, or as a result.
+    """
+    own = _literals(code)
+    for i in code.code:
+        handed = (
+            i.args if isinstance(i, p.CallFunction) else i.value if isinstance(i, p.Return) else ()
+        )
+        if not own.isdisjoint(p.leaves(handed)):
+            raise NotNativeError("it hands on a text or a dtype")
+
+
+def _literals(code: p.FunctionCode) -> set[p.Reg]:
+    """What may hold a text or a dtype of the program's own, of which native code has no object."""
+    own: set[p.Reg] = set()
+    known = -1
+    while known < len(own):
+        known = len(own)
+        for i in code.code:
+            match i:
+                case p.MakeLiteral(dst):
+                    own.add(dst)
+                case p.Move(dst, src) if src in own:
+                    own.add(dst)
+                case p.Update(targets, sources):
+                    own.update(t for t, s in zip(targets, sources, strict=True) if s in own)
+                case _:
+                    pass
+    return own
 
 
 def resolve(layout: Layout, size: Size) -> Size:
@@ -232,6 +267,8 @@ def _leaves(
             yield spec, tree, path
         case p.ScalarSpec(name), int() if name in SCALARS:
             yield spec, tree, path
+        case p.ObjectSpec(), int():
+            yield spec, tree, path
         case _:
             assert isinstance(tree, int)
             yield _tensor(spec, f"input {param.name}"), tree, path
@@ -263,9 +300,13 @@ def _learn(
         case p.CallFunction(dst) if may_call is not None:
             may_call(instruction)
             for register in p.leaves(dst):
-                spec = layout.code.registers[register]
-                if not (isinstance(spec, p.ScalarSpec) and spec.dtype in SCALARS):
-                    _tensor(spec, "a result of a call")
+                match layout.code.registers[register]:
+                    case p.ObjectSpec():
+                        pass
+                    case p.ScalarSpec(name) if name in SCALARS:
+                        pass
+                    case spec:
+                        _tensor(spec, "a result of a call")
         case p.CallFunction():
             raise NotNativeError("it calls other graph functions")
         case p.MakeClosure() | p.CallClosure() | p.RunScan():
@@ -305,7 +346,7 @@ def _learn(
             raise NotNativeError("it checks a value that is neither tensor, shape nor number")
         case p.StoreScalar(register) | p.ReadScalar(_, register):
             held = _tensor(layout.code.registers[register], "a number's tensor")
-            if held.dtype not in SCALARS:
+            if held.dtype not in (*SCALARS, HANDLE.name):
                 raise NotNativeError(f"it moves a number that is {held.dtype}")
         case _:
             pass
@@ -323,15 +364,16 @@ def _require_printable(layout: Layout, values: tuple[p.Tree, ...]) -> None:
     """Refuse to print what native code does not know well enough.
 
     Raises:
-        NotNativeError: An object, or a tensor of unknown shape.
+        NotNativeError: One of several texts, or a tensor of unknown shape.
     """
+    own = _literals(layout.code)
     for register in p.leaves(values):
         match layout.code.registers[register]:
             case p.TensorSpec(str(), tuple()) | p.ShapeSpec(tuple()):
                 pass
             case p.ScalarSpec(name) if name in SCALARS:
                 pass
-            case p.ObjectSpec() if p.literal_of(layout.code, register) is not None:
+            case p.ObjectSpec() if register not in own or p.literal_of(layout.code, register):
                 pass
             case _:
                 raise NotNativeError("it prints what has no known dtype or shape")

@@ -11,7 +11,7 @@ from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, sta
 from unity.codegen.vm.native_call import declare_frame, write_call
 from unity.codegen.vm.native_print import declare_table, table_words, write_print
 from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.numbers import read_number, store_number
+from unity.codegen.vm.values import read_value, store_value
 from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
@@ -202,9 +202,9 @@ class Body:
             case p.MakeScalar(dst, value, _):
                 self.set(dst, self.scalar(dst, value))
             case p.StoreScalar(dst, src):
-                store_number(self, dst, src)
+                store_value(self, dst, src)
             case p.ReadScalar(dst, src):
-                self.set(dst, read_number(self, src))
+                self.set(dst, read_value(self, src))
             case p.ReadShape(dst, src):
                 self.read_shape(at, dst, src)
             case p.Match(int(value), p.ShapeSpec(tuple(dims)), binds, p.ShapeSpec(None)):

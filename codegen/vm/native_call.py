@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, NotNativeError
 from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.numbers import load_number
+from unity.codegen.vm.values import load_value
 from unity.ir.aligned import LINE
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
@@ -44,7 +44,7 @@ def declare_frame(t: Text, at: int, callee: Layout) -> None:
     t.do(f"%c{at}.inputs = alloca [{len(callee.inputs) + 1} x ptr]")
     t.do(f"%c{at}.scalars = alloca [{len(callee.inputs) + 1} x i64]")
     t.do(f"%c{at}.outputs = alloca [{len(callee.outputs) + 1} x ptr]")
-    t.do(f"%c{at}.numbers = alloca [{len(callee.outputs) + 1} x i64]")
+    t.do(f"%c{at}.values = alloca [{len(callee.outputs) + 1} x i64]")
     t.do(f"%c{at}.dims = alloca [{dims + 1} x i64]")
     t.do(f"%c{at}.late = alloca [{late.words(callee) + 1} x i64]")
 
@@ -66,8 +66,8 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     _bind(body, at, call, callee)
     results = tuple(p.leaves(call.dst))
     for k, register in enumerate(results):
-        if k in callee.numbers:
-            t.store("ptr", t.at(f"%c{at}.numbers", k, "i64"), f"%c{at}.outputs", k)
+        if k in callee.values:
+            t.store("ptr", t.at(f"%c{at}.values", k, "i64"), f"%c{at}.outputs", k)
             continue
         memory = body.storage(at, register)
         t.store("ptr", memory, f"%c{at}.outputs", k)
@@ -92,9 +92,9 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     t.block(f"n{at}.left")
     t.do(f"ret i64 {code}")
     t.block(f"n{at}.done")
-    for k in sorted(callee.numbers):
+    for k in sorted(callee.values):
         kind = dtype(callee.outputs[k].dtype or "")
-        body.set(results[k], load_number(t, kind, t.at(f"%c{at}.numbers", k, "i64")))
+        body.set(results[k], load_value(t, kind, t.at(f"%c{at}.values", k, "i64")))
 
 
 def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
@@ -108,6 +108,8 @@ def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
             case p.TensorSpec(_, given), p.TensorSpec(_, shape):
                 t.store("ptr", body.get(argument), f"%c{at}.inputs", k)
                 pairs += zip(shape or (), given or (), strict=True)
+            case p.ObjectSpec(), p.ObjectSpec():
+                t.store("ptr", body.get(argument), f"%c{at}.inputs", k)
             case p.ShapeSpec(given), p.ShapeSpec(shape):
                 pairs += zip(shape or (), given or (), strict=True)
             case p.ScalarSpec(name, known), p.ScalarSpec(_, expected):
@@ -168,6 +170,8 @@ def _fits(wanted: p.Spec, argument: p.Tree, code: p.FunctionCode) -> bool:
             return len(shape) == len(dims)
         case p.ScalarSpec(name, expected), p.ScalarSpec(found, known):
             return name == found and (expected is None or known is not None)
+        case p.ObjectSpec(), p.ObjectSpec():
+            return True
         case _:
             return False
 

@@ -2,7 +2,7 @@
 
 The runtime's printer (`unity.runtime.effects`) gets the function, the instruction in it, how
 many prints the call has made (this one among them), and a table: for a tensor its memory and dims,
-for a shape its dims, for a number itself.
+for a shape its dims, for a number itself, for an object its address; nothing for a text.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def declare_table(t: Text, at: int, words: int) -> None:
 
 def table_words(layout: Layout, values: tuple[p.Tree, ...]) -> int:
     """How many words the table of a print has."""
-    return sum(map(_words, (layout.code.registers[r] for r in p.leaves(values))))
+    return sum(_words(layout.code, register) for register in p.leaves(values))
 
 
-def _words(spec: p.Spec) -> int:
-    match spec:
+def _words(code: p.FunctionCode, register: p.Reg) -> int:
+    match code.registers[register]:
         case p.TensorSpec(_, shape):
             return 1 + len(shape or ())
         case p.ShapeSpec(dims):
@@ -87,7 +87,7 @@ def _words(spec: p.Spec) -> int:
         case p.ScalarSpec():
             return 1
         case _:
-            return 0
+            return 0 if p.literal_of(code, register) else 1
 
 
 def write_print(body: Body, at: int, values: tuple[p.Tree, ...]) -> None:
@@ -105,8 +105,11 @@ def write_print(body: Body, at: int, values: tuple[p.Tree, ...]) -> None:
                     "double" if dtype(name).is_float else "i64", body.get(register), table, word
                 )
                 found = [""]
-            case _:
+            case _ if p.literal_of(body.code, register):
                 found = []
+            case _:
+                t.store("ptr", body.get(register), table, word)
+                found = [""]
         for k, size in enumerate(found):
             if size:
                 t.store("i64", size, table, word + k)

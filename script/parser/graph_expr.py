@@ -143,7 +143,9 @@ class GraphEvaluator(Evaluator):
                 raise self.source.error(
                     node,
                     f"{shown(value)} is no value of a graph function",
-                    "captured values may be numbers, numpy arrays, tuples of them, dims and "
+                    f"a text is written R.text({value!r})"
+                    if isinstance(value, str)
+                    else "captured values may be numbers, numpy arrays, tuples of them, dims and "
                     "decorated functions",
                 )
 

@@ -204,6 +204,8 @@ def as_value(raw: object) -> Value:
 def as_given(type_: Type, raw: object) -> Value:
     """What a caller gave for a parameter; numpy's numbers are scalars where it takes one."""
     match type_, raw:
+        case ObjectType(), list():
+            return Opaque(raw)
         case ObjectType(), _:
             return from_host(raw)
         case PrimType(), np.generic():

@@ -153,7 +153,9 @@ class _Reader:
                 return self.number(name)
             case _:
                 literal = p.literal_of(self.code, tree)
-                assert literal is not None
+                if literal is None:
+                    found: object = ctypes.cast(self.word(), ctypes.py_object).value
+                    return found
                 return dtype(literal.text).numpy if literal.is_dtype else literal.text
 
     def number(self, name: str) -> object:

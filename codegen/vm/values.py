@@ -1,8 +1,9 @@
-"""Numbers between registers and tensors of rank 0, in native code.
+"""Numbers and objects between registers and tensors of rank 0, in native code.
 
 A register holds an integer or a bool as ``i64`` and a float as ``double``; in memory each is as
-large as its dtype says. Results that are scalars lie in tensors of rank 0, which the caller has
-memory for and makes numbers of again: Python's, or its own registers'.
+large as its dtype says. An object of Python is its address, which some argument of the call keeps
+alive. Results that are numbers or objects lie in tensors of rank 0, which the caller has memory for
+and makes values of again: Python's, or its own registers'.
 """
 
 from __future__ import annotations
@@ -10,41 +11,42 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unity.ir.dtype import DType, dtype
+from unity.ir.dtype import HANDLE, DType, dtype
 from unity.runtime import program as p
 
 if TYPE_CHECKING:
     from unity.codegen.vm.native_body import Body
     from unity.codegen.vm.native_text import Text
 
+_AS_IN_REGISTERS = frozenset({"i64", "double", "ptr"})
+"""Types that memory and registers hold alike."""
 
-def store_number(body: Body, dst: p.Reg, src: p.Reg) -> None:
-    """Put a register's number into a tensor."""
+
+def store_value(body: Body, dst: p.Reg, src: p.Reg) -> None:
+    """Put a register's value into a tensor."""
     t, kind = body.t, _held(body, dst)
     value, place, inside = body.get(src), body.get(dst), _in_memory(kind)
-    if inside not in ("i64", "double"):
+    if inside not in _AS_IN_REGISTERS:
         wide, narrowed = ("double", "fptrunc") if kind.is_float else ("i64", "trunc")
         value = t.let(f"{narrowed} {wide} {value} to {inside}")
     t.do(f"store {inside} {value}, ptr {place}")
 
 
-def read_number(body: Body, src: p.Reg) -> str:
-    """The number in a tensor, as a register holds it."""
-    return load_number(body.t, _held(body, src), body.get(src))
+def read_value(body: Body, src: p.Reg) -> str:
+    """The value in a tensor, as a register holds it."""
+    return load_value(body.t, _held(body, src), body.get(src))
 
 
-def load_number(t: Text, kind: DType, place: str) -> str:
-    """The number that lies at a place in memory, as a register holds it."""
+def load_value(t: Text, kind: DType, place: str) -> str:
+    """The value that lies at a place in memory, as a register holds it."""
     inside = _in_memory(kind)
     value = t.let(f"load {inside}, ptr {place}")
-    match inside:
-        case "i64" | "double":
-            return value
-        case "float":
-            return t.let(f"fpext float {value} to double")
-        case _:
-            widened = "sext" if kind.kind == "int" else "zext"
-            return t.let(f"{widened} {inside} {value} to i64")
+    if inside in _AS_IN_REGISTERS:
+        return value
+    if kind.is_float:
+        return t.let(f"fpext {inside} {value} to double")
+    widened = "sext" if kind.kind == "int" else "zext"
+    return t.let(f"{widened} {inside} {value} to i64")
 
 
 def _held(body: Body, register: p.Reg) -> DType:
@@ -55,13 +57,15 @@ def _held(body: Body, register: p.Reg) -> DType:
 
 
 def _in_memory(kind: DType) -> str:
+    if kind == HANDLE:
+        return "ptr"
     if kind.is_float:
         return {32: "float", 64: "double"}[kind.bits]
     return f"i{max(kind.bits, 8)}"
 
 
 def with_tensors(code: p.FunctionCode) -> tuple[p.FunctionCode, frozenset[int]]:
-    """A function that puts the scalars among its results into tensors, and which results those are.
+    """A function that puts numbers and objects of its results into tensors, and which those are.
 
     Results are counted as they come, fields of tuples each by itself.
     """
@@ -71,10 +75,11 @@ def with_tensors(code: p.FunctionCode) -> tuple[p.FunctionCode, frozenset[int]]:
     registers, held = list(code.registers), dict[p.Reg, p.Reg]()
     for r in results:
         spec = registers[r]
-        if isinstance(spec, p.ScalarSpec) and r not in held:
+        if isinstance(spec, p.ScalarSpec | p.ObjectSpec) and r not in held:
+            kind = spec.dtype if isinstance(spec, p.ScalarSpec) else HANDLE.name
             held[r] = len(registers)
-            registers.append(p.TensorSpec(spec.dtype, (), 0))
-            body += [p.AllocTensor(held[r], (), spec.dtype), p.StoreScalar(held[r], r)]
+            registers.append(p.TensorSpec(kind, (), 0))
+            body += [p.AllocTensor(held[r], (), kind), p.StoreScalar(held[r], r)]
     if not held:
         return code, frozenset()
     value = _renamed(last.value, held)
