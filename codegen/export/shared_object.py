@@ -108,7 +108,9 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
 
 def _gaps(layout: Layout) -> list[str]:
     gaps: list[str] = []
-    if any(isinstance(s, p.ObjectSpec) for s in (*layout.inputs, *p.leaf_specs(layout.code.result))):
+    if any(
+        isinstance(s, p.ObjectSpec) for s in (*layout.inputs, *p.leaf_specs(layout.code.result))
+    ):
         gaps.append("it takes or gives objects of Python")
     for spec in (*layout.inputs, *layout.outputs):
         if isinstance(spec, p.TensorSpec) and (spec.dtype is None or type_word(spec.dtype) is None):
