@@ -18,8 +18,8 @@ from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
 from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_print import PRINTED, tell_unfinished
 from unity.codegen.vm.native_text import Text, disjoint
-from unity.codegen.vm.values import load_value
 from unity.codegen.vm.prelude import api
+from unity.codegen.vm.values import load_value
 from unity.ir.dtype import HANDLE, dtype, int_range
 from unity.runtime import native_info as n
 from unity.runtime import program as p

@@ -11,8 +11,8 @@ from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, sta
 from unity.codegen.vm.native_call import declare_frame, write_call
 from unity.codegen.vm.native_print import declare_table, table_words, write_print
 from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.values import read_value, store_value
 from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
+from unity.codegen.vm.values import read_value, store_value
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.program import spec_sizes
