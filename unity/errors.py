@@ -54,6 +54,11 @@ class Span:
         return f"{self.file}:{self.line}:{self.column + 1}"
 
 
+def place_of(span: Span | None) -> str:
+    """Where something is written, ``file:line:column``; empty if it is not known."""
+    return "" if span is None else str(span)
+
+
 class UnityError(Exception):
     """A mistake in what the user gave us.
 

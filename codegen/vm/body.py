@@ -9,7 +9,7 @@ from unity.codegen.vm.calls import call, call_python, call_tir
 from unity.codegen.vm.loops import scan_loop, while_loop
 from unity.codegen.vm.specs import Scope
 from unity.codegen.vm.tables import Tables
-from unity.errors import Span
+from unity.errors import Span, place_of
 from unity.ir.aliases import aliases_of
 from unity.ir.graph import (
     Body,
@@ -195,7 +195,7 @@ class FunctionBuilder:
                 match binding:
                     case VarBinding(var, value):
                         tree = self.value(value, var.type, var.name)
-                        self.check_new_symbols(tree, var)
+                        self.check_new_symbols(tree, var, binding.span)
                         self.note_host(var, value)
                     case MatchCast(var, value, to, span):
                         tree = self.match_cast(var, value, to, span)
@@ -204,14 +204,15 @@ class FunctionBuilder:
                 self.env[var] = tree
         return self.atom(body.result, "result")
 
-    def check_new_symbols(self, tree: p.Tree, var: Var) -> None:
+    def check_new_symbols(self, tree: p.Tree, var: Var, span: Span | None) -> None:
         """Bind symbols that a value brings along: data-dependent sizes."""
         spec = self.scope.spec(var.type)
         new = self.scope.unbound(spec)
         if new:
             told = f"the sizes of {var.name!r}"
             self.require_told(spec, f"{var.name!r} of {self.name}")
-            self.emit(p.Match(tree, spec, new, p.ObjectSpec(), told), var.name)
+            where = place_of(span)
+            self.emit(p.Match(tree, spec, new, p.ObjectSpec(), told, where), var.name)
             self.bind(spec)
 
     def note_host(self, var: Var, value: Expr) -> None:
@@ -233,7 +234,8 @@ class FunctionBuilder:
         known = self.scope.spec(atom_type(value) or ObjectType())
         spec = self.scope.spec(to)
         self.require_told(spec, told)
-        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, told), var.name)
+        where = "" if span is not None and span.node else place_of(span)  # a node is in the name
+        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, told, where), var.name)
         self.bind(spec)
         return source
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from unity.codegen.vm.hosts import OpHost
 from unity.codegen.vm.memory_ops import MEMORY_OPS
+from unity.errors import place_of
 from unity.ir.attrs import AttrValue
 from unity.ir.dims import SymDim
 from unity.ir.graph import Call, CallPython, CallTir, FunctionRef, Op, Var
@@ -35,7 +36,7 @@ def call(b: FunctionBuilder, e: Call, of: Type, label: str) -> p.Tree:
         case FunctionRef(name):
             args = tuple(b.atom(a, label) for a in e.args)
             dst = b.fresh(b.scope.spec(of))
-            b.emit(p.CallFunction(dst, b.function(name), args, _place(e)), label)
+            b.emit(p.CallFunction(dst, b.function(name), args, place_of(e.span)), label)
             return dst
         case Var():
             args = tuple(b.atom(a, label) for a in e.args)
@@ -52,15 +53,10 @@ def _effect(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
     told, text = values if isinstance(values, tuple) else (values,), str(e.attrs["format"])
     match condition:
         case [int(register)]:
-            b.emit(p.Assert(register, told, text, _place(e)), label)
+            b.emit(p.Assert(register, told, text, place_of(e.span)), label)
         case _:
-            b.emit(p.Print(told, text, _place(e)), label)
+            b.emit(p.Print(told, text, place_of(e.span)), label)
     return ()
-
-
-def _place(e: Call | CallPython) -> str:
-    """Where a call is written, for errors at run time; empty if it is not known."""
-    return "" if e.span is None else str(e.span)
 
 
 def _moved_number(b: FunctionBuilder, name: str, e: Call, of: Type, label: str) -> p.Reg:
@@ -114,7 +110,7 @@ def call_tir(b: FunctionBuilder, e: CallTir, label: str) -> p.Tree:
     types = [*(atom_type(a) or ObjectType() for a in e.args), *made_types]
     sizes = b.scope.sizes(tuple(kernel_sizes(func, types, e.sym_args).values()))
     kernel = b.tables.kernel(e.callee.name)
-    b.emit(p.CallKernel(kernel, (*inputs, *made), sizes), label)
+    b.emit(p.CallKernel(kernel, (*inputs, *made), sizes, place_of(e.span)), label)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
@@ -125,7 +121,7 @@ def call_python(b: FunctionBuilder, e: CallPython, label: str) -> p.Tree:
     name = getattr(e.function, "__qualname__", "python")
     host = b.tables.host(f"python:{name}", e.function)
     dst: p.Tree = outputs[0] if len(outputs) == 1 else outputs
-    b.emit(p.CallHost(dst, host, args, destination=True, where=_place(e)), label)
+    b.emit(p.CallHost(dst, host, args, destination=True, where=place_of(e.span)), label)
     return dst
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from unity.errors import place_of
 from unity.ir.dtype import dtype
 from unity.ir.graph import Call, Expr, FunctionRef, ShapeValue
 from unity.runtime import program as p
@@ -65,7 +66,7 @@ def _call_kernel(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
     kernel, registers = b.tables.kernel(callee.name), tuple(p.leaves(tree))
     outputs = registers[len(registers) - b.tables.outputs(callee.name) :]
     computes = ", ".join(b.made.get(r, label) for r in outputs)
-    b.emit(p.CallKernel(kernel, registers, _shape(b, numbers)), computes)
+    b.emit(p.CallKernel(kernel, registers, _shape(b, numbers), place_of(e.span)), computes)
     return ()
 
 

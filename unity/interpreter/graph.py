@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from unity.errors import Span, UnityError, UnsupportedError
+from unity.errors import Span, UnityError, UnsupportedError, place_of
 from unity.interpreter.kernel import Kernel
 from unity.interpreter.memory import MEMORY_OPS, ints
 from unity.interpreter.sizes import Sizes
@@ -318,7 +318,7 @@ class _Frame:
         if not condition:
             print_values(text, told)
         elif not self._truth(condition[0]):
-            raise assertion_error("" if span is None else str(span), text, told)
+            raise assertion_error(place_of(span), text, told)
         return ()
 
     def _attrs(self, attrs: Attrs) -> Attrs:
@@ -352,7 +352,10 @@ class _Frame:
             )
         pairs = list(zip(explicit, given, strict=True))
         sizes = {p: n for p, n in pairs if isinstance(p, SizeVar)}
-        kernel([*arrays, *made], sizes, [n for p, n in pairs if isinstance(p, PrimVar)])
+        try:
+            kernel([*arrays, *made], sizes, [n for p, n in pairs if isinstance(p, PrimVar)])
+        except UnityError as error:
+            raise UnityError(error.message, error.span or e.span, error.hint) from None
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _call_kernel(self, e: Call) -> Value:

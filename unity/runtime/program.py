@@ -66,11 +66,15 @@ Spec: TypeAlias = TensorSpec | ShapeSpec | ScalarSpec | TupleSpec | ObjectSpec
 
 @dataclass(frozen=True, slots=True)
 class CallKernel:
-    """Run a kernel on tensors (inputs, then destinations) and sizes."""
+    """Run a kernel on tensors (inputs, then destinations) and sizes.
+
+    `where` is the call's place in the program, if it is known.
+    """
 
     kernel: Index
     args: tuple[Reg, ...]
     sizes: tuple[Size, ...]
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +289,8 @@ class Match:
     """Check a value against a spec and bind the slots in `binds`.
 
     `known` is what the compiler knows of the value, so that native code need not look at it;
-    `name` is what messages call the value: ``"match_cast 'y'"``, ``"the result of f"``.
+    `name` is what messages call the value: ``"match_cast 'y'"``, ``"the result of f"``; `where` is
+    the place in the program, if it is known.
     """
 
     value: Tree
@@ -293,6 +298,7 @@ class Match:
     binds: tuple[Index, ...]
     known: Spec
     name: str
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

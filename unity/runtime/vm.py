@@ -219,12 +219,13 @@ class VM:
                 regs[dst] = _array(regs[src]).item()
             case p.MakeLiteral(dst, text, is_dtype):
                 regs[dst] = dtype(text).numpy if is_dtype else text
-            case p.Match(tree, spec, binds, known, name):
+            case p.Match(tree, spec, binds, known, name, where):
                 for slot in binds:  # in a loop it may have the last round's value
                     slots[slot] = None
                 binder = Binder(frame.code.symbols, slots)
-                binder.match(_read(regs, tree), spec, name + binder.text_of(known))
-                binder.finish()
+                with CalledFrom(where):
+                    binder.match(_read(regs, tree), spec, name + binder.text_of(known))
+                    binder.finish()
             case p.Print(values, text, where):
                 with CalledFrom(where):
                     self.printer(text, [_read(regs, v) for v in values])
@@ -245,7 +246,8 @@ class VM:
         arrays = [_array(frame.registers[r]) for r in call.args]
         failed = self.kernels[call.kernel](arrays, _sizes(call.sizes, frame.slots))
         if failed:
-            raise kernel_error(self.program.kernels[call.kernel], failed, label)
+            with CalledFrom(call.where):
+                raise kernel_error(self.program.kernels[call.kernel], failed, label)
 
     def _apply(self, made: Closure, args: Sequence[Value]) -> Value:
         what = self._argument(made.function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unity.errors import UnityError
+from unity.errors import UnityError, place_of
 from unity.ir.graph import Call, Expr, Function, Op, Tuple, Var
 from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType, TupleType, Type
@@ -84,8 +84,7 @@ class CallSite:
     @property
     def place(self) -> str:
         """Where it comes from."""
-        span = self.call.span or self.var.span
-        return "" if span is None else str(span)
+        return place_of(self.call.span or self.var.span)
 
     @property
     def shapes(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unity.errors import place_of
 from unity.ir.graph import (
     Body,
     Call,
@@ -36,9 +37,8 @@ def written_rows(name: str, body: Body, module: IRModule) -> dict[Var, SiteRow]:
             told = _called(binding.value, module)
             if told is not None:
                 var, (what, args, choice, why) = binding.var, told
-                span = binding.value.span or var.span
                 shapes = f"{', '.join(str(atom_type(a)) for a in args)} -> {var.type}"
-                place = "" if span is None else str(span)
+                place = place_of(binding.value.span or var.span)
                 found[var] = SiteRow(f"{name}/{var.name}", what, place, shapes, choice, why)
     return found
 
