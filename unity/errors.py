@@ -14,6 +14,8 @@ from types import CodeType, FrameType, TracebackType
 
 _WIDEST = 240
 """How long a line may be that errors show whole."""
+_MOST_CALLS = 4
+"""How many calls of macros by macros errors show all of."""
 FULL_TRACEBACKS = os.environ.get("UNITY_TRACEBACK") == "full"
 """Whether errors keep the frames of ours; the environment's UNITY_TRACEBACK=full says so."""
 
@@ -29,6 +31,7 @@ class Span:
         end_line: The last line.
         end_column: The column behind the last one.
         node: What a node of a model is called, with its operator; empty for text.
+        called: Where the macro is called whose text it is; None for text that is no macro's.
     """
 
     file: str
@@ -37,6 +40,7 @@ class Span:
     end_line: int
     end_column: int
     node: str = ""
+    called: Span | None = None
 
     @classmethod
     def of_node(cls, model: str, node: str) -> Span:
@@ -55,8 +59,34 @@ class Span:
 
 
 def place_of(span: Span | None) -> str:
-    """Where something is written, ``file:line:column``; empty if it is not known."""
-    return "" if span is None else str(span)
+    """Where something is written, in one line; empty if it is not known.
+
+    >>> place_of(Span("m.py", 3, 4, 3, 9, called=Span("m.py", 8, 4, 8, 12)))
+    'm.py:3:5 (called at m.py:8:5)'
+    """
+    if span is None:
+        return ""
+    calls = _calls(span)
+    return f"{span} (called at {calls[-1]})" if calls else str(span)
+
+
+def _calls(span: Span) -> list[Span]:
+    """Where the macro is called that a place is in, where the one that calls it, and so on."""
+    found: list[Span] = []
+    while span.called is not None:
+        span = span.called
+        found.append(span)
+    return found
+
+
+def index_count(name: str, dims: int, got: int) -> str:
+    """What is said of an access with another number of indices than there are dims.
+
+    >>> index_count("a", 1, 2)
+    'a has 1 dim, got 2 indices'
+    """
+    has = "1 dim" if dims == 1 else f"{dims} dims"
+    return f"{name} has {has}, got {'1 index' if got == 1 else f'{got} indices'}"
 
 
 class UnityError(Exception):
@@ -139,8 +169,19 @@ def _within(entry: CodeType) -> bool:
 
 
 def render(span: Span, message: str) -> list[str]:
-    """The lines of a message at a place: position, source line and caret."""
-    lines = [f"{span}: {message}"]
+    """The lines of a message: its place, source line and caret; then those of calls."""
+    lines, calls = [f"{span}: {message}", *_line_of(span)], _calls(span)
+    for k, called in enumerate(calls):
+        if len(calls) <= _MOST_CALLS or k in (0, len(calls) - 1):
+            lines += [f"called at {called}:", *_line_of(called)]
+        elif k == 1:
+            lines.append(f"... {len(calls) - 2} calls between")
+    return lines
+
+
+def _line_of(span: Span) -> list[str]:
+    """The line of a place, with a caret below."""
+    lines: list[str] = []
     if span.node:
         return lines
     source = linecache.getline(span.file, span.line).rstrip("\n")

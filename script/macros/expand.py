@@ -2,7 +2,7 @@
 
 Comes in: a function's definition, and the names around it. Goes out: a definition without macros,
 the names that what was put in place needs besides, and the files that it is from, so that errors
-in a macro show the macro's own line.
+in a macro show the macro's own line, and that of the call.
 
 A name that a macro binds gets a number where the function has one of that name, and so does a name
 that it reads where the same name means something else at the call: neither sees the other's.
@@ -274,10 +274,9 @@ class Expander:
     ) -> tuple[list[ast.stmt], ast.expr | None]:
         """The statements of a macro, and what it returns."""
         self._check(macro, call, place)
-        self.source, begin = self.source.with_other(macro.source)
+        self.source, moved = self.source.with_called(macro.source, macro.node, call)
         node = copy.deepcopy(macro.node)
-        if begin:
-            ast.increment_lineno(node, begin)
+        ast.increment_lineno(node, moved)
         count = self._calls.get(macro, 0)
         self._calls[macro] = count + 1
         given, taken = self._given(macro, call, place), bound_names(node.body)
@@ -294,8 +293,7 @@ class Expander:
                 args[name] = value
                 continue
             args[name] = defaults.visit(copy.deepcopy(value.node))
-            if begin:
-                ast.increment_lineno(args[name], begin)
+            ast.increment_lineno(args[name], moved)
         before = self._bind(node, args, changed, renamed)
         stand_for = {k: v for k, v in args.items() if k not in changed}
         replacing = Replacing(self.source, stand_for, renamed)

@@ -8,6 +8,7 @@ from typing import Literal, TypeGuard
 
 import numpy as np
 
+from unity.errors import index_count
 from unity.ir.convert import size_var, to_prim_expr
 from unity.ir.dims import Symbol, SymDim, symbols_of
 from unity.ir.dtype import BOOL, FLOAT32, INT64, DType, dtype
@@ -152,7 +153,7 @@ class PrimEvaluator(Evaluator):
         if got != rank:
             raise self.source.error(
                 node,
-                f"{buffer.name} has {rank} dims, got {got} {'index' if got == 1 else 'indices'}",
+                index_count(buffer.name, rank, got),
                 f"its shape is ({', '.join(map(_text, buffer.shape))})",
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import linecache
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,44 +19,67 @@ _remembered: dict[str, None] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class Copied:
+    """Lines of a definition that is put in place where it is called, behind those of a source.
+
+    Attributes:
+        behind: How many lines are before them.
+        file: Where they are from.
+        before: How many lines are before them there.
+        called: Where the definition is called.
+    """
+
+    behind: int
+    file: str
+    before: int = 0
+    called: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A file (or a notebook cell, or a text) as lines.
 
     Attributes:
         file: Its name.
-        lines: Its lines, and behind them those of others.
-        others: Behind how many lines each of the others begins.
+        lines: Its lines, and behind them those of definitions that are called in it.
+        copies: Which those are, in order.
     """
 
     file: str
     lines: tuple[str, ...]
-    others: tuple[tuple[int, str], ...] = ()
+    copies: tuple[Copied, ...] = ()
 
-    def with_other(self, other: Source) -> tuple[Source, int]:
-        """The source with another's lines, and behind how many lines those are."""
-        if other.file == self.file:
-            return self, 0
-        for begin, file in self.others:
-            if file == other.file:
-                return self, begin
-        begin = len(self.lines)
-        others = (*self.others, (begin, other.file))
-        return Source(self.file, (*self.lines, *other.lines), others), begin
+    def with_called(
+        self, other: Source, node: ast.FunctionDef, call: ast.expr
+    ) -> tuple[Source, int]:
+        """The source with a definition's lines behind its own, and how far those are moved.
+
+        Args:
+            other: Where the definition is.
+            node: It.
+            call: What calls it, in this source.
+        """
+        found, behind = other.span(node), len(self.lines)
+        assert found is not None
+        copied = Copied(behind, found.file, found.line - 1, self.span(call))
+        lines = (*self.lines, *other.lines[node.lineno - 1 : node.end_lineno])
+        return Source(self.file, lines, (*self.copies, copied)), behind + 1 - node.lineno
 
     def span(self, node: ast.AST) -> Span | None:
         """The stretch a node takes."""
         if not isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
             return None
         end_line = node.end_lineno or node.lineno
-        begin, file = max(
-            (other for other in self.others if other[0] < node.lineno), default=(0, self.file)
-        )
+        k = bisect_left(self.copies, node.lineno, key=lambda c: c.behind)
+        found = self.copies[k - 1] if k else Copied(0, self.file)
+        moved = found.behind - found.before
         return Span(
-            file,
-            node.lineno - begin,
+            found.file,
+            node.lineno - moved,
             self._column(node.lineno, node.col_offset),
-            end_line - begin,
+            end_line - moved,
             self._column(end_line, node.end_col_offset or node.col_offset),
+            called=found.called,
         )
 
     def error(self, node: ast.AST, message: str, hint: str | None = None) -> UnityError:
@@ -170,7 +194,8 @@ def of_class(definition: type, function: FunctionType) -> tuple[Source, ast.Clas
 
 def defined_later(source: Source, function: ast.FunctionDef, name: str) -> ast.FunctionDef | None:
     """The graph function of a name that is defined below another one, in the same suite."""
-    tree = _tree(source.file, "".join(source.lines))
+    own = source.copies[0].behind if source.copies else None
+    tree = _tree(source.file, "".join(source.lines[:own]))
     suites = (getattr(node, "body", None) for node in ast.walk(tree))
     suite = next((s for s in suites if isinstance(s, list) and function in s), [])
     for node in suite:

@@ -12,6 +12,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from unity.errors import index_count
+
 from ..parser.source import Source
 from .syntax import at_place, constant
 
@@ -110,7 +112,7 @@ def element_of(source: Source, node: ast.Subscript, view: View) -> ast.Subscript
     parts = _parts(node.slice)
     if len(parts) != len(view.shape):
         name = ast.unparse(node.value)
-        raise source.error(node, f"{name} has {len(view.shape)} dims, got {len(parts)} indices")
+        raise source.error(node, index_count(name, len(view.shape), len(parts)))
     if isinstance(view, RegionView):
         indices = _in_region(view, parts)
     elif _is_whole(view):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import unity
 from unity import script
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
@@ -274,6 +275,77 @@ def test_mistakes(macro: str, line: str, message: str, place: tuple[int, int]) -
     assert message in caught.value.message
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == place
+    called = caught.value.span.called
+    assert (called is None) == (place[0] == 8 or place[0] < 4)
+    while called is not None and called.called is not None:
+        called = called.called
+    assert called is None or (called.line, called.column) == (8, 4)
+
+
+def test_a_mistake_in_a_macro_shows_the_calls() -> None:
+    """Each with its line, from the inside out; of many the first and the last."""
+    text = """
+@script.macro
+def put(y, k, v):
+    y[k] = v
+
+@script.macro
+def both(y, v):
+    put(y, 0, v)
+
+@script.prim_func
+def f(y: f32[Buffer, 4]) -> None:
+    both(y, 1.0)
+    put(y, 2, "one")
+    {}
+"""
+    with pytest.raises(UnityError) as caught:
+        script.parse(text.format("both(y, 2.0)"), file="m.py")
+    assert str(caught.value).splitlines()[0].startswith("m.py:13:15: ")  # what is given is here
+    with pytest.raises(UnityError) as caught:
+        script.parse(text.replace("y[k]", "y[k, 0]").format("pass"))
+    first, *rest = str(caught.value).splitlines()
+    file = first.partition(":")[0]
+    assert first == f"{file}:4:7: y has 1 dim, got 2 indices"
+    assert rest[:8] == [
+        "    4 |     y[k, 0] = v",
+        "              ^^^^",
+        f"called at {file}:8:5:",
+        "    8 |     put(y, 0, v)",
+        "            ^^^^^^^^^^^^",
+        f"called at {file}:12:5:",
+        "   12 |     both(y, 1.0)",
+        "            ^^^^^^^^^^^^",
+    ]
+    with pytest.raises(UnityError) as caught:
+        script.parse(text.replace("put(y, 0, v)", "both(y, v)").format("pass"))
+    assert "... 62 calls between" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 11
+
+
+def test_what_fails_at_run_time_names_the_macros_line_and_the_calls() -> None:
+    module = script.parse(
+        """
+n = dim("n")
+m = dim("m")
+
+@script.macro
+def alike(x, y):
+    z = R.match_cast(y, f32[Tensor, n])
+    return x + z
+
+@script.function
+def main(x: f32[Tensor, n], y: f32[Tensor, m]) -> f32[Tensor, n]:
+    a = alike(x, x)
+    return alike(a, y)
+""",
+        file="m.py",
+    )
+    run = unity.compile(module)
+    x = np.ones(3, np.float32)
+    np.testing.assert_array_equal(run(x, x), x * 3)
+    with pytest.raises(UnityError, match=r"^m\.py:7:5 \(called at m\.py:13:12\): match_cast"):
+        run(x, np.ones(4, np.float32))
 
 
 def test_a_mistake_in_a_macro_of_another_file() -> None:
@@ -294,6 +366,9 @@ def test_a_mistake_in_a_macro_of_another_file() -> None:
     span = caught.value.span
     assert span is not None
     assert (span.file, span.line, span.column) == ("<macros>", 4, 11)
+    assert span.called is not None
+    assert span.called.file == __file__
+    assert "            put(y, 2)" in str(caught.value)
     with pytest.raises(UnityError, match=r"'copy' is a macro of script\.macro"):
 
         @tvmscript.T.prim_func

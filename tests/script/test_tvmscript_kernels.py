@@ -98,7 +98,7 @@ def f(x: T.int32) -> T.int32:
         ),
         (REGION.replace("(4, 1)", "(1,)", 1), "the first 1 of the region are points"),
         (REGION.replace("for k in range(4)", "for vi in range(4)"), "depends on 'vi'"),
-        (REGION.replace("A0[3 - k, 0]", "A0[3 - k]"), "A0 has 2 dims, got 1 indices"),
+        (REGION.replace("A0[3 - k, 0]", "A0[3 - k]"), "A0 has 2 dims, got 1 index"),
         (
             "@T.prim_func\ndef f(x: T.float32):\n    for i in range(3):\n        return x\n",
             "a value is returned from within",

@@ -158,7 +158,7 @@ def test_extern_bodies_are_wrapped_in_a_block() -> None:
 
 def test_mistakes_are_told() -> None:
     a, b = te.placeholder((3,), "float32", "a"), te.placeholder((3,), "int32", "b")
-    with pytest.raises(UnityError, match="a has 1 dims, got 2 indices"):
+    with pytest.raises(UnityError, match="a has 1 dim, got 2 indices"):
         te.compute((3,), lambda i: a[i, i])
     with pytest.raises(UnityError, match="the tensor 'a' is used but is not an argument"):
         te.create_prim_func([b, te.compute((3,), lambda i: a[i])])

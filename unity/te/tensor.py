@@ -8,7 +8,7 @@ from inspect import signature
 from typing import TypeAlias, TypeVar
 
 from unity.arguments import public, shown
-from unity.errors import UnityError
+from unity.errors import UnityError, index_count
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import FLOAT32, INT64, DType, dtype
 from unity.ir.prim_expr import Cast, Load, Operand, PrimExpr, PrimVar, as_prim_expr
@@ -45,7 +45,7 @@ class Tensor(Buffer):
         """
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != self.ndim:
-            raise UnityError(f"{self.name} has {self.ndim} dims, got {len(given)} indices")
+            raise UnityError(index_count(self.name, self.ndim, len(given)))
         return Load(self, tuple(_index(i) for i in given))
 
 
