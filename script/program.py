@@ -314,10 +314,12 @@ def _definition(program: Program, names: Mapping[Program, str]) -> Definition:
     renamed = {local: names[_known(other)] for local, other in program.refers.items()}
     renamed[program.name] = names[program]
     changed = {old: new for old, new in renamed.items() if old != new}
-    return _rename(program.func, changed) if changed else program.func
+    return with_names(program.func, changed) if changed else program.func
 
 
-def _rename(function: Function, names: Mapping[str, str]) -> Function:
+def with_names(function: Function, names: Mapping[str, str]) -> Function:
+    """A function that names others as they are called in another module."""
+
     def on_expr(e: Expr) -> Expr:
         if isinstance(e, FunctionRef):
             return FunctionRef(names[e.name], e.span) if e.name in names else e

@@ -244,6 +244,8 @@ def _plural(kind: Kind) -> str:
 
 
 _ALIASES = {
+    "Expr": "an expression",
+    "ExprLike": "an expression, a number or an array",
     "Operand": "a scalar expression or a number",
     "PrimExpr": "a scalar expression",
     "Extent": "a dim or a scalar expression",
@@ -257,6 +259,8 @@ _PLURALS = {
     "a ReduceAxis": "reduce axes (axis=[k])",
     "a scalar expression": "scalar expressions",
     "a dim": "dims",
+    "an expression": "expressions",
+    "an expression, a number or an array": "expressions, numbers or arrays",
     "a dim or a scalar expression": "dims or scalar expressions",
     "an integer": "integers",
     "a number": "numbers",

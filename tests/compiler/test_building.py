@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import unity
-from unity import te
+from unity import script, structural_equal, te
 from unity.errors import UnityError
 from unity.interpreter import interpret
-from unity.ir.graph import Tuple, TupleGet, Var
-from unity.script import Tensor, dim, f32
+from unity.ir.graph import Expr, Tuple, TupleGet, Var
+from unity.ir.module import IRModule
+from unity.script import Buffer, R, Tensor, dim, f32, parse, print_module
 
+m = dim("m", min=1)
 n = dim("n", min=1)
 
 
@@ -113,3 +116,137 @@ def test_mistakes_are_told_by_the_call_that_makes_them() -> None:
         b.finish([x, 3])
     with pytest.raises(UnityError, match="the inner dims"):
         b.op("matmul", x, x)
+
+
+def test_a_function_calls_what_was_decorated_and_what_another_builder_made() -> None:
+    @script.function
+    def scaled(x: f32[Tensor, n, 4], by: f32[float, R.Prim]) -> f32[Tensor, n, 4]:
+        return x * by
+
+    @script.function
+    def main(x: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
+        return scaled(x, 3.0) + 1.0
+
+    other = unity.GraphBuilder("main")
+    a = other.param("a", f32[Tensor, n, 4])
+    shift = other.finish(other.emit_te(shifted, other.call(main, a), 2.0))
+
+    b = unity.GraphBuilder()
+    x = b.param("x", f32[Tensor, m, 4])
+    positive = b.op("greater", b.op("sum", x), 0.0)
+    y = b.if_(positive, lambda: b.call(shift, x), lambda: b.call(main, x))
+    half = b.emit(0.5)
+    twice = b.call(shift, b.call(scaled, b.call(scaled, y, half), 1))
+    module = b.finish([twice, [y, x]])
+    assert next(iter(module.graph_functions())) == "main"
+    assert {"main_1", "scaled", "shifted"} < set(module.functions)
+    for sign in (1, -1):
+        x0 = np.full((2, 4), sign, np.float32)
+        y0 = x0 * 3 + (3 if sign > 0 else 1)
+        for found in (unity.compile(module)(x0), interpret(module, "main", [x0])):
+            last, (first, given) = cast("Any", found)
+            np.testing.assert_allclose(last, y0 * 0.5 * 3 + 3)
+            np.testing.assert_allclose(first, y0)
+            np.testing.assert_allclose(given, x0)
+    assert structural_equal(parse(print_module(module)), module)
+
+
+def test_calls_of_functions_are_checked() -> None:
+    @script.function
+    def scaled(x: f32[Tensor, n, 4], by: f32[float, R.Prim]) -> f32[Tensor, n, 4]:
+        return x * by
+
+    b = unity.GraphBuilder()
+    x = b.param("x", f32[Tensor, m, 4])
+    with pytest.raises(UnityError, match=r"call of scaled: .* takes 2 arguments, got 1"):
+        b.call(scaled, x)
+    with pytest.raises(UnityError, match="call of scaled: argument 0: expected"):
+        b.call(scaled, b.op("sum", x), 1.0)
+    with pytest.raises(UnityError, match="the module has 2 graph functions, and no 'main'"):
+        b.call(IRModule({"f": scaled.func, "g": scaled.func}), x, 1.0)
+    with pytest.raises(UnityError, match="a function can't be called 'not a name'") as caught:
+        unity.GraphBuilder("not a name")
+    assert "like not_a_name" in (caught.value.hint or "")
+
+
+def test_a_kernel_called_as_the_function_is_does_not_take_its_place() -> None:
+    b = unity.GraphBuilder("shifted")
+    x = b.param("x", f32[Tensor, n, 4])
+    module = b.finish(b.op("negative", b.emit_te(shifted, x, 1.0)))
+    assert list(module.graph_functions()) == ["shifted"]
+    x0 = np.ones((2, 4), np.float32)
+    np.testing.assert_array_equal(np.asarray(unity.compile(module)["shifted"](x0)), -x0 - 1)
+
+
+def test_loops_begin_with_numbers_and_scans_collect() -> None:
+    b = unity.GraphBuilder()
+    x = b.param("x", f32[Tensor, n, 4])
+    last, total, sums, doubled = b.scan(
+        [b.emit(np.zeros(4, np.float32)), 0.0],
+        [x],
+        lambda v, t, row: [
+            row,
+            b.op("add", t, b.op("sum", row)),
+            b.op("add", v, row),
+            b.op("multiply", row, t),
+        ],
+    )
+    (count, _) = b.while_(
+        [0, 1.0],
+        lambda k, t: b.op("less", t, 100.0),
+        lambda k, t: (b.op("add", k, 1), b.op("multiply", t, 3.0)),
+    )
+    module = b.finish([last, total, sums, doubled, count])
+    x0 = np.random.default_rng(2).standard_normal((5, 4), np.float32)
+    before = np.concatenate([np.zeros((1, 4), np.float32), x0[:-1]])
+    totals = np.concatenate([[0], np.cumsum(x0.sum(1))[:-1]]).astype(np.float32)
+    expected = (x0[-1], x0.sum(), before + x0, x0 * totals[:, None], 5)
+    for found in (unity.compile(module)(x0), interpret(module, "main", [x0])):
+        assert isinstance(found, tuple)
+        for got, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-5, atol=1e-5)
+    with pytest.raises(UnityError, match=r"scan: an input is float32\(\)"):
+        b.scan([], [b.op("sum", x)], lambda e: [e])
+
+
+def test_more_is_known_behind_a_match_cast() -> None:
+    b = unity.GraphBuilder()
+    x = b.param("x", f32[Tensor, n, 4])
+    y = b.param("y", f32[Tensor, ...])
+    with pytest.raises(UnityError, match="is no variable of 'main'"):
+        b.match_cast(unity.GraphBuilder().param("z", f32[Tensor, n]), f32[Tensor, n])
+    known = b.match_cast(y, f32[Tensor, n, 4])
+    exe = unity.compile(b.finish(b.op("add", x, known)))
+    x0 = np.ones((2, 4), np.float32)
+    np.testing.assert_array_equal(np.asarray(exe(x0, x0)), x0 * 2)
+    with pytest.raises(UnityError, match="match_cast"):
+        exe(x0, np.ones((3, 4), np.float32))
+
+
+def test_a_decorated_kernel_is_emitted_under_its_name() -> None:
+    @script.prim_func
+    def double(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+        for i in range(n):
+            c[i] = a[i] * 2.0
+
+    b = unity.GraphBuilder()
+    x = b.param("x", f32[Tensor, m])
+    y = b.emit_tir(double, [b.emit_tir(double, [x], f32[Tensor, m])], f32[Tensor, m])
+    module = b.finish(y)
+    assert list(module.prim_funcs()) == ["double"]
+    np.testing.assert_array_equal(np.asarray(unity.compile(module)(np.ones(3, np.float32))), 4)
+
+
+def test_what_is_no_expression_is_told_in_a_word() -> None:
+    b = unity.GraphBuilder()
+    x = b.param("x", f32[Tensor, n, 4])
+    with pytest.raises(UnityError, match="'condition': expected an expression, got True"):
+        b.if_(cast("Expr", True), lambda: x, lambda: x)
+    with pytest.raises(UnityError, match="expected expressions, numbers or arrays, got a Var"):
+        b.while_(cast("list[Expr]", x), lambda v: v, lambda v: v)
+    with pytest.raises(UnityError, match="the function gave a Var"):
+        b.emit_te(lambda _: x, x)
+    unbound = b.op("zeros", (dim("nowhere"),), dtype="float32")
+    with pytest.raises(UnityError, match="nowhere is bound nowhere") as caught:
+        unity.compile(b.finish(unbound))
+    assert "a parameter's shape" in (caught.value.hint or "")

@@ -39,6 +39,7 @@ OPEN = {
     "GraphBuilder.op.args": "the operator says what it takes",
     "GraphBuilder.op.attrs": "likewise",
     "GraphBuilder.emit_te.args": "takes what its function takes",
+    "GraphBuilder.match_cast.type": "as `GraphBuilder.param.type`",
     "GraphBuilder.emit_tir.out": "as `GraphBuilder.param.type`",
     "GraphBuilder.finish.result": "says itself what is an expression",
     "Executable.profile": "takes what the function takes",

@@ -258,4 +258,8 @@ def _check_atom(e: Expr, scope: _Scope, what: str) -> None:
 def _check_symbols(symbols: frozenset[Symbol], scope: _Scope) -> None:
     unknown = symbols - scope.symbols
     if unknown:
-        raise scope.error(f"{_names(unknown)} is bound nowhere")
+        raise scope.error(
+            f"{_names(unknown)} is bound nowhere",
+            hint="a symbol is told by a parameter's shape, a scalar parameter of it "
+            '(R.Prim("int64", n)) or a match_cast before',
+        )

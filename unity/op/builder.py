@@ -298,6 +298,24 @@ def identifier(name: str) -> str:
     return f"{text}_" if text in _RESERVED else text
 
 
+def required_identifier(what: str, name: str) -> str:
+    """A name that programs can be printed with.
+
+    Args:
+        what: What has it, for the message: ``a function``.
+        name: It.
+
+    Raises:
+        UnityError: It is no identifier, or a word of the language.
+    """
+    if identifier(name) != name:
+        raise UnityError(
+            f"{what} can't be called {name!r}",
+            hint=f"a name of Python that is no word of the language, like {identifier(name)}",
+        )
+    return name
+
+
 def plain_identifier(name: str) -> str:
     """An identifier close to any text, which may be a word that the language uses."""
     text = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "v"
