@@ -13,7 +13,7 @@ from .foreign import ANY, ANY_FLAG, ANY_NUMBER, ANY_TEXT, Foreign, foreign
 _NONE: tuple[object, ...] = (None,)
 _DATA: Mapping[str, str] = {"data": "x"}
 _EXPR: Mapping[str, str] = {"expr": "x"}
-_NORM: Mapping[str, tuple[object, ...] | str] = {"center": (True,), "scale": (True,)}
+_NORM: Mapping[str, str] = {"center": ANY, "scale": ANY}  # `norms`
 _RANKS = ((1, "W"), (2, "HW"), (3, "DHW"))
 
 
@@ -180,16 +180,13 @@ RELAX: tuple[Foreign, ...] = (
         "R.nn.batch_norm(data, gamma, beta, moving_mean, moving_var, axis, epsilon=1e-5,"
         " center=True, scale=True, momentum=0.1, training=True)",
         {"data": "x", "moving_mean": "mean", "moving_var": "variance"},
-        {
-            **dict.fromkeys(("center", "scale", "training"), ANY),  # `norms`
-            "momentum": ANY_NUMBER,
-        },
+        {**_NORM, "training": ANY, "momentum": ANY_NUMBER},
     ),
     *(
         foreign(
             f"R.nn.{name}, epsilon=1e-5, center=True, scale=True)",
             _DATA,
-            {**_NORM, "axes": ANY},  # `norms`
+            {**_NORM, "axes": ANY},
         )
         for name in (
             "group_norm(data, gamma, beta, num_groups, channel_axis, axes",

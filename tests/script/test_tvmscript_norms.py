@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -67,6 +69,49 @@ def test_a_batch_norm_without_scale_and_offset() -> None:
             np.testing.assert_array_equal(found[1], MEAN)
 
 
+FLAGS = [(True, False), (False, True), (False, False)]
+NORMS: dict[str, Callable[[Floats], Floats]] = {
+    "layer_norm(x, g, b, -3": lambda x: normal(x, (1,)),
+    "layer_norm(R.permute_dims(x, [0, 2, 3, 1]), g, b, [-1]": lambda x: np.moveaxis(
+        normal(x, (1,)), 1, -1
+    ),
+    "group_norm(x, g, b, 2, 1, [2, 3]": lambda x: normal(
+        x.reshape(3, 2, 2, 5, 2), (2, 3, 4)
+    ).reshape(x.shape),
+    "instance_norm(x, g, b, 1, [2, 3]": lambda x: normal(x, (2, 3)),
+    "instance_norm(x, g, b, 1, [3]": lambda x: normal(x, (3,)),
+}
+
+
+@pytest.mark.parametrize(("scale", "center"), FLAGS)
+@pytest.mark.parametrize("call", NORMS)
+def test_norms_without_scale_or_offset(call: str, scale: bool, center: bool) -> None:
+    """As TVM documents it, and torch has it. TVM 0.27 itself leaves both flags unread."""
+    text = graph(f"R.nn.{call}, epsilon=0.1, scale={scale}, center={center})", vectors=2)
+    (found,) = run(text, X, GAMMA, BETA)
+    axis = 3 if "permute" in call else 1
+    expected = NORMS[call](X)
+    if scale:
+        expected = expected * spread(GAMMA, axis)
+    if center:
+        expected = expected + spread(BETA, axis)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_norms_without_scale_and_offset_are_torchs() -> None:
+    torch = pytest.importorskip("torch", reason="torch is the oracle here")
+    functional, x = torch.nn.functional, torch.from_numpy(X)
+    wanted = {
+        "layer_norm(x, g, g, [-1]": (functional.layer_norm(x, (2,), eps=0.1), 2),
+        "group_norm(x, g, g, 2, 1, [2, 3]": (functional.group_norm(x, 2, eps=0.1), 4),
+        "instance_norm(x, g, g, 1, [2, 3]": (functional.instance_norm(x, eps=0.1), 4),
+    }
+    for call, (value, size) in wanted.items():
+        text = graph(f"R.nn.{call}, epsilon=0.1, scale=False, center=False)", vectors=1)
+        (found,) = run(text.replace("(4,)", f"({size},)"), X, GAMMA[:size])
+        np.testing.assert_allclose(found, value.numpy(), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("axes", ["[2, 3]", "[-1, -2]", "[3, 2]"])
 def test_group_and_instance_norms_over_all_but_the_batch(axes: str) -> None:
     call = f"R.nn.group_norm(x, g, b, num_groups=2, channel_axis=1, axes={axes}, epsilon=0.1)"
@@ -95,7 +140,7 @@ def test_an_instance_norm_over_other_axes(axes: tuple[int, ...]) -> None:
         ("group_norm(x, g, b, 2, 1, g)", "'axes' and 'channel_axis' must be integers"),
         ("batch_norm(x, g, b, g, b, 1, training=2)", "'training' must be True or False, got 2"),
         ("batch_norm(x, g, b, g, b, 1, center=None)", "'center' must be True or False, got None"),
-        ("layer_norm(x, g, b, -1, center=False)", "Unity has no center=False"),
+        ("layer_norm(x, g, b, -1, center=g)", "'center' must be True or False, got"),
     ],
 )
 def test_norms_that_are_refused(call: str, message: str) -> None:

@@ -49,8 +49,15 @@ def batch_norm(source: Source, call: ast.Call, given: Given, named: Naming) -> a
     return at_place(ast.Tuple([call, *moving], ast.Load()), call)
 
 
+def layer_norm(source: Source, call: ast.Call, given: Given, _named: Naming) -> ast.expr:
+    """With or without scale and offset, as TVM says it; what TVM 0.27 makes has both always."""
+    _as_flags(source, call, given)
+    return call
+
+
 def group_norm(source: Source, call: ast.Call, given: Given, named: Naming) -> ast.expr:
     """Over a group of channels and all axes but the batch's, as ours."""
+    _as_flags(source, call, given)
     axes, channel = _axes(source, call, given)
     if not _all_but_the_batch(call, axes, channel, named):
         raise source.error(
@@ -63,6 +70,7 @@ def group_norm(source: Source, call: ast.Call, given: Given, named: Naming) -> a
 
 def instance_norm(source: Source, call: ast.Call, given: Given, named: Naming) -> ast.expr:
     """Over any axes: ours where these are all but the batch's and the channels'."""
+    _as_flags(source, call, given)
     axes, channel = _axes(source, call, given)
     if _all_but_the_batch(call, axes, channel, named):
         return call

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from ...parser.source import Source
 from ..syntax import at_place, constant, said, written
 from .before import Naming
-from .norms import Given, batch_norm, group_norm, instance_norm
+from .norms import Given, batch_norm, group_norm, instance_norm, layer_norm
 
 _PAD_MODES: Mapping[str, str] = {"replicate": "edge", "circular": "wrap"}
 
@@ -107,6 +107,7 @@ def _adaptive(_source: Source, call: ast.Call, given: Given, _named: Naming) -> 
 
 _RULES: Mapping[str, Callable[[Source, ast.Call, Given, Naming], ast.expr]] = {
     "R.nn.batch_norm": batch_norm,
+    "R.nn.layer_norm": layer_norm,
     "R.nn.group_norm": group_norm,
     "R.nn.instance_norm": instance_norm,
     "R.take": _take,
