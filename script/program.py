@@ -65,13 +65,23 @@ class _Runner:
 
 
 @public_class
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
 class ScriptPrimFunc(Generic[P]):
     """A prim func written with ``@script.prim_func``."""
 
     name: str
     func: PrimFunc
     _runner: _Runner = field(default_factory=_Runner, repr=False)
+
+    def __repr__(self) -> str:
+        """Its name and what it takes, in a line; `show` prints all of it."""
+        params = ", ".join(p.name for p in self.func.params)
+        return f"<kernel {self.name}({params})>"
+
+    @property
+    def __name__(self) -> str:
+        """Its name, as Python's functions have it."""
+        return self.name
 
     def module(self) -> IRModule:
         """A module of this function alone."""
@@ -115,7 +125,7 @@ def as_program(name: str, func: PrimFunc) -> ScriptPrimFunc[...]:
 
 
 @public_class
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScriptFunction(Generic[P, T_co]):
     """A graph function written with ``@script.function``.
 
@@ -126,6 +136,16 @@ class ScriptFunction(Generic[P, T_co]):
     func: Function
     refers: Mapping[str, Program]
     _runner: _Runner = field(default_factory=_Runner, repr=False)
+
+    def __repr__(self) -> str:
+        """Its name and type in a line; `show` prints all of it."""
+        params = ", ".join(f"{p.name}: {p.type}" for p in self.func.params)
+        return f"<graph function {self.name}({params}) -> {self.func.result}>"
+
+    @property
+    def __name__(self) -> str:
+        """Its name, as Python's functions have it."""
+        return self.name
 
     def module(self) -> IRModule:
         """The module of this function and everything it names."""

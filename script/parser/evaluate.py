@@ -435,6 +435,8 @@ _SYNTAX: Mapping[type[ast.AST], str] = {
     ast.Assert: "assert",
     ast.Return: "return",
 }
+ONE_TARGET = "write a line for each: a = ..., then b = a"
+"""What to do where several targets are assigned at once."""
 _SYNTAX_HINTS: Mapping[type[ast.AST], str] = {
     ast.Lambda: "write a nested function decorated with @script.function",
     ast.ListComp: "build the list outside the function and use it by name",
@@ -457,5 +459,6 @@ _SYNTAX_HINTS: Mapping[type[ast.AST], str] = {
     ast.Global: "a program only reads the names around it",
     ast.Nonlocal: "a program only reads the names around it",
     ast.Try: "a program has no exceptions; assert condition, 'text' stops it",
+    ast.Set: "write a tuple: (x, y)",
     ast.JoinedStr: "build the string outside the function and use it by name",
 }

@@ -95,7 +95,11 @@ def _params(parser: GraphStatements, node: ast.FunctionDef) -> list[tuple[ast.ar
     for arg in parser.source.plain_params(node, "function"):
         if arg.annotation is None:
             raise parser.source.error(
-                arg, f"the parameter {arg.arg!r} has no annotation", "write x: f32[Tensor, n, 128]"
+                arg,
+                f"the parameter {arg.arg!r} has no annotation",
+                "a program is a function by itself: define it outside of the class"
+                if arg.arg in ("self", "cls")
+                else f"write {arg.arg}: f32[Tensor, n, 128]",
             )
         params.append((arg, parser.annotation(arg.annotation)))
     return params

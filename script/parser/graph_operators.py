@@ -39,6 +39,13 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.LShift: "left_shift",
     ast.RShift: "right_shift",
 }
+_INSTEAD: Mapping[type[ast.AST], str] = {
+    ast.Is: "values are compared by numbers: x == y; a parameter is never None",
+    ast.IsNot: "values are compared by numbers: x != y; a parameter is never None",
+    ast.In: "R.any(x == 3.0) says whether an element is some number",
+    ast.NotIn: "R.all(x != 3.0) says that no element is some number",
+}
+"""What to write for operators of Python that compare otherwise."""
 _BITS: Mapping[type[ast.AST], str] = {
     ast.BitAnd: "and",
     ast.BitOr: "or",
@@ -114,7 +121,8 @@ class GraphOperators(GraphNumbers):
         """A Python operator on tensors and scalars."""
         name = _OPERATORS.get(kind) or self._of_bits(kind, left, right)
         if name is None:
-            raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
+            said = f"{ast.unparse(node)!r} has no meaning here"
+            raise self.source.error(node, said, _INSTEAD.get(kind))
         return self.calculated(node, name, [left, right])
 
     def _of_bits(self, kind: type[ast.AST], *operands: object) -> str | None:

@@ -30,6 +30,7 @@ from unity.op.builder import GraphBuilder
 from unity.op.effects import ASSERT
 
 from ..marker import Marker
+from .evaluate import ONE_TARGET
 from .graph_closures import GraphClosures, closures_of
 from .graph_expr import Surroundings
 from .graph_loops import NOTHING_LIVE, Follow, LocalBody
@@ -109,7 +110,7 @@ class GraphStatements(GraphClosures):
         match node:
             case ast.Assign():
                 if len(node.targets) != 1:
-                    raise self.source.error(node, "assign to one target at a time")
+                    raise self.source.error(node, "assign to one target at a time", ONE_TARGET)
                 self._assign(node.targets[0], self.value(node.value), node.value, None)
             case ast.AnnAssign():
                 if node.value is None:

@@ -56,6 +56,17 @@ class PrimCalls(PrimEvaluator):
 
     def not_runnable(self, node: ast.Call, function: object) -> UnityError:
         """The error for a call of a function that parsing doesn't run: no kernel calls another."""
+        if function is print:
+            return self.source.error(
+                node,
+                "kernels print nothing",
+                "print in the graph function that calls it; write what is to be seen to an output",
+            )
+        word = f"T.{getattr(function, '__name__', '')}"
+        if word in SCALAR_SIGNATURES and callable(function):
+            name = ast.unparse(node.func)
+            told = f"{name!r} computes nothing of a scalar of a kernel"
+            return self.source.error(node, told, f"write {SCALAR_SIGNATURES[word].usage}")
         if not isinstance(function, Named | ScriptFunction | ScriptPrimFunc | ScriptExtern):
             return super().not_runnable(node, function)
         return self.source.error(

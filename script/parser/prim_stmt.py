@@ -30,7 +30,7 @@ from unity.ir.visit import rewrite_prim
 
 from ..inlined import Given, inlined
 from ..pointed import Pointer
-from .evaluate import shown
+from .evaluate import ONE_TARGET, shown
 from .leaving.loops import jumps, word_of
 from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
 from .prim_loops import LoopParser, names_of
@@ -124,7 +124,7 @@ class StmtParser(LoopParser):
         """An assignment's target and value."""
         if isinstance(node, ast.Assign):
             if len(node.targets) != 1:
-                raise self.source.error(node, "assign to one target at a time")
+                raise self.source.error(node, "assign to one target at a time", ONE_TARGET)
             return node.targets[0], node.value
         if isinstance(node, ast.AnnAssign):
             if node.value is None:

@@ -133,3 +133,19 @@ def test_a_private_function_runs_where_it_is_called_itself() -> None:
     copied(x, out)
     np.testing.assert_array_equal(out, x)
     np.testing.assert_array_equal(np.asarray(twice(x)), 2 * x)
+
+
+def test_a_decorated_function_is_told_in_a_line() -> None:
+    @script.function
+    def scaled(x: f32[Tensor, n], by: f32[float, R.Prim]) -> f32[Tensor, n]:
+        return x * by
+
+    @script.prim_func
+    def double(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
+        for i in range(n):
+            y[i] = x[i] * 2.0
+
+    told = "<graph function scaled(x: float32(n,), by: float32 scalar) -> float32(n,)>"
+    assert repr(scaled) == told
+    assert repr(double) == "<kernel double(x, y)>"
+    assert [scaled.__name__, double.__name__] == ["scaled", "double"]

@@ -194,7 +194,11 @@ def as_dim(value: object) -> Dim:
             return cast("Dim", _ours(value))
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         return int(value)
-    raise UnityError(f"a dim must be an integer or an expression over dims, got {value!r}")
+    hint = f'a size that is known at run time is a symbol: {value} = dim("{value}")'
+    raise UnityError(
+        f"a dim must be an integer or an expression over dims, got {value!r}",
+        hint=hint if isinstance(value, str) and value.isidentifier() else None,
+    )
 
 
 def _ours(value: sympy.Expr) -> sympy.Expr:

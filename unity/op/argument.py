@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.dims import Dim, dim_text, equal
+from unity.ir.dims import Dim, dim_text, equal, symbols_of
 from unity.ir.dtype import INT8, INT16, UINT8, DType
 from unity.ir.types import Shape, ShapeType, TensorType, TupleType
 
@@ -208,8 +208,8 @@ def broadcast_shapes(call: OpCall, shapes: Sequence[Shape]) -> Shape:
             elif not equal(found, s[offset]):
                 shown = " and ".join(shape_text(s) for s in shapes)
                 raise call.error(
-                    f"shapes {shown} do not broadcast: "
-                    f"axis {position - rank} is {dim_text(found)} and {dim_text(s[offset])}",
+                    f"shapes {shown} do not broadcast: axis {position - rank} is "
+                    f"{dim_text(found)} and {dim_text(s[offset])}{_homonyms(found, s[offset])}",
                     hint="dims must be equal, or one of them 1"
                     + (
                         ""
@@ -219,6 +219,13 @@ def broadcast_shapes(call: OpCall, shapes: Sequence[Shape]) -> Shape:
                 )
         result.append(found)
     return tuple(result)
+
+
+def _homonyms(a: Dim, b: Dim) -> str:
+    """What tells symbols of one name apart, if two dims have such: each is a symbol of its own."""
+    pairs = [(one, other) for one in symbols_of(a) for other in symbols_of(b)]
+    names = [one.name for one, other in pairs if one.name == other.name and one != other]
+    return f" (two symbols {names[0]!r}, defined with other facts)" if names else ""
 
 
 def shape_text(value: Shape | int | None) -> str:

@@ -229,8 +229,10 @@ def _call(call: Call, callee: Type, args: Sequence[Type], fresh: Fresh) -> Type:
     if not isinstance(callee, FuncType):
         raise UnityError(f"{type_name(callee)} can't be called", call.span)
     if len(callee.params) != len(args):
+        said = call.callee.name if isinstance(call.callee, FunctionRef | Var) else "the function"
+        many = f"{len(callee.params)} argument{'s' * (len(callee.params) != 1)}"
         raise UnityError(
-            f"the function takes {len(callee.params)} arguments, got {len(args)}", call.span
+            f"{said} takes {many}, got {len(args)}", call.span, f"its type is {callee}"
         )
     try:
         bound = dict(unify(callee.params, args))

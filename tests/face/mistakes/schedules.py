@@ -28,7 +28,7 @@ SCHEDULES = (
         + """
         Schedule(matmul)
         """,
-        "Schedule, argument 1 'func': expected a PrimFunc, got a ScriptPrimFunc",
+        "Schedule, argument 1 'func': expected a PrimFunc, got <kernel matmul(a, b, c)>",
         "A schedule transforms the IR, which what a decorator makes holds as `func`.",
         HEAD
         + """

@@ -66,7 +66,7 @@ def register_function(
         def decorate(f: _Function) -> _Function:
             return register_function(name, f, override=override)
 
-        return decorate
+        return public(decorate)
     known = _functions.get(name)
     if known is not None and known is not function and not override:
         raise UnityError(
