@@ -79,14 +79,14 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
     found: dict[int, Layout] = {}
     gaps = [f"it calls the library function {symbol}" for symbol in image.symbols]
     gaps += [f"{code.name} is computed by the engine {code.engine}" for code in image.engines]
-    native, why_not = native_layouts(image.program)
+    plans = native_layouts(image.program, alone=True)
     for index, code in enumerate(image.program.functions):
         if "." in code.name:
             continue  # a closure
-        if index in why_not:
-            gaps.append(f"{code.name} is not native code: {why_not[index]}")
+        if index in plans.why_not:
+            gaps.append(f"{code.name} is not native code: {plans.why_not[index]}")
             continue
-        layout = native[index]
+        layout = plans.native[index]
         if any(isinstance(i, p.Print) for i in layout.code.code):
             gaps.append(f"{code.name} prints, which Python does")
             continue

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from unity.codegen.vm import late
+from unity.codegen.vm import interpreted, late
 from unity.codegen.vm.layout import Layout, byte_count
-from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
+from unity.codegen.vm.native_body import fact_conditions
 from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_print import PRINTED, tell_unfinished
 from unity.codegen.vm.native_text import Text, disjoint
@@ -32,7 +32,13 @@ ARENA_HEADER = 64  # an arena starts with: the next free one, its size
 
 
 def entry_text(
-    index: int, layout: Layout, dtypes: list[str], *, uses_constants: bool, prints: bool
+    index: int,
+    layout: Layout,
+    dtypes: list[str],
+    *,
+    uses_constants: bool,
+    prints: bool,
+    asks: bool,
 ) -> str:
     """The text of ``unity_entry_<index>`` and ``unity_release_<index>``.
 
@@ -42,8 +48,9 @@ def entry_text(
         dtypes: The dtype table of the module, added to.
         uses_constants: Whether it reads constants (weights), which is work worth releasing the GIL.
         prints: Whether something in the module prints.
+        asks: Whether it has the interpreter run functions.
     """
-    entry = _Entry(index, layout, dtypes, prints)
+    entry = _Entry(index, layout, dtypes, prints, asks)
     entry.arguments()
     entry.outputs()
     entry.arena()
@@ -68,8 +75,11 @@ class _Tuple:
 class _Entry:
     """State while an entry is written."""
 
-    def __init__(self, index: int, layout: Layout, dtypes: list[str], prints: bool) -> None:
-        self.index, self.layout, self.dtypes, self.prints = index, layout, dtypes, prints
+    def __init__(
+        self, index: int, layout: Layout, dtypes: list[str], prints: bool, asks: bool
+    ) -> None:
+        self.index, self.layout, self.dtypes = index, layout, dtypes
+        self.prints, self.asks = prints, asks
         self.t = Text()
         self.blocks = 0
 
@@ -102,7 +112,7 @@ class _Entry:
         t.do(f"%objects = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%values = alloca [{len(layout.values) + 1} x i64]")
         t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
-        t.do(f"%poll = alloca [{PRINTED + 1} x i64]")
+        t.do(f"%poll = alloca [{interpreted.WORDS} x i64]")
         if layout.late:
             t.do(f"%late = alloca [{late.words(layout)} x i64]")
         if layout.late_outputs:
@@ -333,6 +343,7 @@ class _Entry:
         t.store("ptr", "null", "%poll", 1)
         t.store("i64", "0", "%poll", DEPTH)
         t.store("i64", "0", "%poll", PRINTED)
+        t.store("i64", "0", "%poll", interpreted.ASKED)
         if self.layout.late:
             late.begin(t, self.layout, "%late")
         t.do(f"br i1 {self.worth_releasing(always_release)}, label %leave, label %go")
@@ -388,7 +399,7 @@ class _Entry:
         t.do("br label %gathered")
         t.block("ungathered")
         t.do(f"call void {self.api('PyErr_Clear')}()")  # the slow way says what there's no room for
-        t.do(f"store i64 {FAILED}, ptr %outcome")
+        t.do(f"store i64 {n.FAILED}, ptr %outcome")
         t.do("br label %gathered")
         t.block("gathered")
 
@@ -413,6 +424,8 @@ class _Entry:
             made = self.value(k)
             self.go_on_if(t.let(f"icmp ne ptr {made}, null"), f"drop{count}")
             t.store("ptr", made, "%objects", k)
+        if self.asks:
+            interpreted.tell_end(t, "0", "well")
         if isinstance(value, int):
             t.do(f"ret ptr {t.load('ptr', '%objects', 0, 'ptr')}")
             return
@@ -460,9 +473,11 @@ class _Entry:
         for k in range(count):
             array = t.load("ptr", "%objects", k, "ptr")
             t.do(f"call void {self.api('Py_DecRef')}(ptr {array})")
-        stopped = t.let(f"icmp eq i64 {self.ended}, {INTERRUPTED}")
+        stopped = t.let(f"icmp eq i64 {self.ended}, {n.INTERRUPTED}")
         t.do(f"br i1 {stopped}, label %null, label %wrong")
         t.block("wrong")
+        if self.asks:
+            interpreted.tell_end(t, str(n.FAILED), "badly")
         if self.prints:
             tell_unfinished(t)
         t.do("br label %slow")

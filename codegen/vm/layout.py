@@ -57,6 +57,7 @@ class Layout:
         late_outputs: Outputs of which that is so: the caller copies them from where they lie.
         late_lengths: As `lengths`, of sizes that are read.
         traced: Loop state of unknown shape, with the slots that hold its dims (`traced.py`).
+        interpreted: Whether the bytecode interpreter runs it, for others that are native.
     """
 
     code: p.FunctionCode
@@ -75,6 +76,7 @@ class Layout:
     late_outputs: frozenset[int] = frozenset()
     late_lengths: dict[Size, None] = field(default_factory=dict)
     traced: Mapping[p.Reg, tuple[int, ...]] = field(default_factory=dict)
+    interpreted: bool = False
     _order: dict[str, int] = field(default_factory=dict)
 
     def reserve(self, place: str, size: Size) -> None:
@@ -101,14 +103,12 @@ class Layout:
 
 def lay_out(
     code: p.FunctionCode,
-    hosts: Sequence[str],
     may_call: Callable[[p.CallFunction], None] | None = None,
 ) -> Layout:
     """The plan of a function.
 
     Args:
         code: The function.
-        hosts: The names of the program's host functions, for the error.
         may_call: Raises for a call of a function that can't be native; none can if not given.
 
     Raises:
@@ -135,7 +135,7 @@ def lay_out(
     if code.aliases and isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
         raise NotNativeError("it writes over its inputs, and gives tuples of tuples")
     for instruction in code.code:
-        _learn(layout, instruction, hosts, may_call)
+        _learn(layout, instruction, may_call)
     _require_given(code)
     layout.outputs = tuple(
         _resolved(layout, _tensor(code.registers[r], "a result")) for r in layout.results
@@ -166,21 +166,18 @@ def lay_out(
 
 
 def _require_given(code: p.FunctionCode) -> None:
-    """Refuse to hand on a text or a dtype of the program's own.
+    """Refuse to give a text or a dtype of the program's own.
 
     Raises:
-        NotNativeError: It gives one to a function, or as a result.
+        NotNativeError: It does.
     """
-    own = _literals(code)
+    own = literals(code)
     for i in code.code:
-        handed = (
-            i.args if isinstance(i, p.CallFunction) else i.value if isinstance(i, p.Return) else ()
-        )
-        if not own.isdisjoint(p.leaves(handed)):
-            raise NotNativeError("it hands on a text or a dtype")
+        if isinstance(i, p.Return) and not own.isdisjoint(p.leaves(i.value)):
+            raise NotNativeError("it gives a text or a dtype")
 
 
-def _literals(code: p.FunctionCode) -> set[p.Reg]:
+def literals(code: p.FunctionCode) -> set[p.Reg]:
     """What may hold a text or a dtype of the program's own, of which native code has no object."""
     own: set[p.Reg] = set()
     known = -1
@@ -290,13 +287,12 @@ def _resolved(layout: Layout, spec: p.TensorSpec) -> p.TensorSpec:
 def _learn(
     layout: Layout,
     instruction: p.Instruction,
-    hosts: Sequence[str],
     may_call: Callable[[p.CallFunction], None] | None,
 ) -> None:
     """Refuse what is not native, and take in what checks tell of slots."""
     match instruction:
-        case p.CallHost(_, host):
-            raise NotNativeError(f"it calls Python ({hosts[host]})")
+        case p.CallHost():
+            raise NotNativeError("it calls Python")
         case p.CallFunction(dst) if may_call is not None:
             may_call(instruction)
             for register in p.leaves(dst):
@@ -312,7 +308,7 @@ def _learn(
         case p.MakeClosure() | p.CallClosure() | p.RunScan():
             raise NotNativeError("it makes or calls closures")
         case p.Print(values):
-            _require_printable(layout, values)
+            require_told(layout.code, values, "it prints what has no known dtype or shape")
         case p.Assert() if layout.code.aliases:  # the bytecode tells what failed, from the start
             raise NotNativeError("it asserts, and writes over its inputs")
         case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
@@ -360,23 +356,23 @@ def _learn_sizes(
         layout.known.setdefault(told.slot, told.value(actual[told.place]))
 
 
-def _require_printable(layout: Layout, values: tuple[p.Tree, ...]) -> None:
-    """Refuse to print what native code does not know well enough.
+def require_told(code: p.FunctionCode, values: Sequence[p.Tree], otherwise: str) -> None:
+    """Refuse values that native code does not know well enough to tell Python of them.
 
     Raises:
         NotNativeError: One of several texts, or a tensor of unknown shape.
     """
-    own = _literals(layout.code)
-    for register in p.leaves(values):
-        match layout.code.registers[register]:
+    own = literals(code)
+    for register in p.leaves(tuple(values)):
+        match code.registers[register]:
             case p.TensorSpec(str(), tuple()) | p.ShapeSpec(tuple()):
                 pass
             case p.ScalarSpec(name) if name in SCALARS:
                 pass
-            case p.ObjectSpec() if register not in own or p.literal_of(layout.code, register):
+            case p.ObjectSpec() if register not in own or p.literal_of(code, register):
                 pass
             case _:
-                raise NotNativeError("it prints what has no known dtype or shape")
+                raise NotNativeError(otherwise)
 
 
 def _length(vector: p.TensorSpec) -> int | None:
@@ -401,7 +397,7 @@ def read_shape(code: p.FunctionCode, register: p.Reg) -> int | None:
 def _choose_direct(layout: Layout) -> None:
     """Results that one instruction allocates are computed where the caller wants them."""
     writers: dict[p.Reg, list[p.Instruction]] = {}
-    looped = _in_loops(layout.code.code)
+    looped = in_loops(layout.code.code)
     for index, i in enumerate(layout.code.code):
         match i:
             case p.AllocTensor(dst) | p.Copy(dst) if index not in looped:
@@ -428,7 +424,8 @@ def _choose_direct(layout: Layout) -> None:
             register = writer.src
 
 
-def _in_loops(code: tuple[p.Instruction, ...]) -> set[int]:
+def in_loops(code: tuple[p.Instruction, ...]) -> set[int]:
+    """The instructions that may run more than once in a call."""
     found: set[int] = set()
     for index, i in enumerate(code):
         if isinstance(i, p.Jump) and i.target <= index:

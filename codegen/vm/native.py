@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from unity.codegen.vm import interpreted
 from unity.codegen.vm.entry import entry_text
 from unity.codegen.vm.exchange import exchange_text
 from unity.codegen.vm.late import late_text
@@ -28,7 +29,7 @@ from unity.codegen.vm.prelude import prelude_text
 from unity.ir.aligned import LINE
 from unity.runtime import program as p
 from unity.runtime.native_info import NativeFunction, NativeInfo
-from unity.runtime.program import CallFunction, FunctionCode, LoadConst, Program
+from unity.runtime.program import CallFunction, CallHost, FunctionCode, LoadConst, Program
 from unity.runtime.sizes import Size, Slot, slots_of
 
 
@@ -47,52 +48,122 @@ def native_text(program: Program, triple: str) -> NativeText:
         program: The bytecode.
         triple: LLVM's name of the machine, for what is not portable (the cycle counter).
     """
-    layouts, why_not = native_layouts(program)
+    plans = native_layouts(program)
+    layouts = plans.callable
+    ask = interpreted.asking(layouts)
     functions: list[NativeFunction] = []
     dtypes: list[str] = []
     parts: list[str] = []
     kernels: set[str] = set()
     prints = any(isinstance(i, p.Print) for layout in layouts.values() for i in layout.code.code)
-    for index, layout in layouts.items():
+    for index, layout in plans.asked.items():
+        parts += [plan_text(index, layout), interpreted.run_text(index)]
+    for index, layout in plans.native.items():
         code = layout.code
         parts.append(plan_text(index, layout))
         parts.append(run_text(index, layout, program, kernels, layouts))
         constants = uses_constants(code)
-        entry_part = entry_text(index, layout, dtypes, uses_constants=constants, prints=prints)
-        parts.append(entry_part)
+        parts.append(
+            entry_text(
+                index,
+                layout,
+                dtypes,
+                uses_constants=constants,
+                prints=prints,
+                asks=index in ask,
+            )
+        )
         entry, release = f"unity_entry_{index}", f"unity_release_{index}"
         functions.append(NativeFunction(code.name, entry, release))
     declared = kernel_declarations(program, kernels)
     head = [prelude_text(len(program.constants), len(dtypes), triple), new_array_text()]
-    head += [exchange_text(dtypes)] if layouts else []
+    head += [exchange_text(dtypes)] if plans.native else []
     head += [late_text()] if any(layout.late for layout in layouts.values()) else []
     head += [print_text()] if prints else []
-    reasons = tuple((program.functions[i].name, why) for i, why in sorted(why_not.items()))
+    head += [interpreted.call_text()] if plans.asked else []
+    reasons = tuple((program.functions[i].name, why) for i, why in sorted(plans.why_not.items()))
     info = NativeInfo(tuple(functions), tuple(dtypes), reasons)
     return NativeText("\n".join([*head, *declared, *parts]), info)
 
 
-def native_layouts(program: Program) -> tuple[dict[int, Layout], dict[int, str]]:
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plans of a program's functions, by index.
+
+    Attributes:
+        native: Of those that are native.
+        asked: Of those that the interpreter runs where native code calls them.
+        why_not: Why a function is not native.
+    """
+
+    native: Mapping[int, Layout]
+    asked: Mapping[int, Layout]
+    why_not: Mapping[int, str]
+
+    @property
+    def callable(self) -> Mapping[int, Layout]:
+        """The plans of all that native code may call."""
+        return {**self.native, **self.asked}
+
+
+def native_layouts(program: Program, *, alone: bool = False) -> Plans:
     """The plans of the functions that can be native, and why the others can't.
 
     Whether one can depends on those it calls: all are taken for native until one turns out not.
+
+    Args:
+        program: The bytecode.
+        alone: Whether there is no Python, which could have the interpreter run some of them.
     """
-    why_not: dict[int, str] = {}
+    why_not = {k: why for k, code in enumerate(program.functions) if (why := _host(code, program))}
+    settled = False
     while True:
         layouts: dict[int, Layout] = {}
         known = len(why_not)
+        asked = {} if alone else _interfaces(program, why_not)
         for index, code in enumerate(program.functions):
             if index not in why_not:
                 try:
-                    check = partial(require_callable, code, program=program, why_not=why_not)
-                    layouts[index] = lay_out(code, program.hosts, check)
+                    check = partial(
+                        require_callable,
+                        code,
+                        program=program,
+                        why_not=why_not,
+                        asked=asked,
+                        settled=settled,
+                    )
+                    layouts[index] = lay_out(code, check)
                     require_possible(layouts[index])
                 except NotNativeError as why:
                     layouts.pop(index, None)
                     why_not[index] = str(why)
         why_not.update(_calls_of_unknown_size(layouts))
         if len(why_not) == known:
-            return layouts, why_not
+            why_not.update(interpreted.asked_often({**layouts, **asked}))
+        settled, was_settled = len(why_not) == known, settled
+        if settled and was_settled:
+            every = [i for layout in layouts.values() for i in layout.code.code]
+            called = {i.function for i in every if isinstance(i, CallFunction)}
+            return Plans(layouts, {k: v for k, v in asked.items() if k in called}, why_not)
+
+
+def _host(code: FunctionCode, program: Program) -> str:
+    """That a function calls one of the host; nothing if it does not."""
+    hosts = (program.hosts[i.host] for i in code.code if isinstance(i, CallHost))
+    return next((f"it calls Python ({name})" for name in hosts), "")
+
+
+def _interfaces(program: Program, indices: Iterable[int]) -> dict[int, Layout]:
+    """How native code calls functions that are not, those of them that it can call."""
+    found: dict[int, Layout] = {}
+    for index in indices:
+        try:
+            layout = interpreted.interface(program.functions[index])
+            require_possible(layout)
+            found[index] = layout
+        except NotNativeError:
+            pass
+    return found
 
 
 def _calls_of_unknown_size(layouts: Mapping[int, Layout]) -> dict[int, str]:

@@ -15,10 +15,10 @@ from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
 from unity.codegen.vm.values import read_value, store_value
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
+from unity.runtime.native_info import FAILED, INTERRUPTED
 from unity.runtime.program import spec_sizes
 from unity.runtime.sizes import Definition, Size, Slot, combine, definitions_of, slots_of
 
-FAILED, INTERRUPTED = 1, 2
 LARGEST_READ = 1 << 31
 """Sizes read from tensors are below, so that products of two don't overflow; others are left to the
 bytecode."""
@@ -83,6 +83,8 @@ class Body:
         for at, i in enumerate(self.code.code):
             if isinstance(i, p.CallFunction):
                 declare_frame(t, at, self.layouts[i.function])
+                if self.layouts[i.function].interpreted:
+                    declare_table(t, at, table_words(self.layout, i.args))
             if isinstance(i, p.Print):
                 declare_table(t, at, table_words(self.layout, i.values))
             if isinstance(i, p.ReadShape):

@@ -7,12 +7,12 @@ for the call. Whatever does not fit fails, and the bytecode then says what is wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from unity.codegen.vm import late
-from unity.codegen.vm.layout import Layout, NotNativeError
+from unity.codegen.vm import interpreted, late
+from unity.codegen.vm.layout import Layout, NotNativeError, literals, require_told
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.values import load_value
 from unity.ir.aligned import LINE
@@ -77,6 +77,8 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     body.goto_unless(t.let(f"icmp ule i64 {deeper}, {STACK_BYTES}"), "failed", at, "fits")
     arena, raw = _arena(body, at, call.function)
     t.store("i64", deeper, "%poll", DEPTH)
+    if callee.interpreted:
+        interpreted.tell_call(body, at, call)
     if callee.late:
         late.begin(t, callee, f"%c{at}.late")
     code = t.let(
@@ -102,8 +104,14 @@ def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
     t = body.t
     bound: dict[int, Size] = {}
     pairs: list[tuple[Size, Size]] = []
-    arguments = p.leaves(call.args)
+    arguments = (
+        leaf
+        for param, argument in zip(callee.code.params, call.args, strict=True)
+        for leaf in _leaves(param.spec, argument)
+    )
     for k, (argument, wanted) in enumerate(zip(arguments, callee.inputs, strict=True)):
+        if isinstance(argument, tuple) or (callee.interpreted and isinstance(wanted, p.ObjectSpec)):
+            continue  # the interpreter finds it in the caller's table
         match body.code.registers[argument], wanted:
             case p.TensorSpec(_, given), p.TensorSpec(_, shape):
                 t.store("ptr", body.get(argument), f"%c{at}.inputs", k)
@@ -133,6 +141,15 @@ def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
             body.goto_unless(t.let(f"icmp eq i64 {a}, {b}"), "failed", at, f"size{n}")
 
 
+def _leaves(wanted: p.Spec, argument: p.Tree) -> Iterator[p.Tree]:
+    """What of an argument each leaf of what is wanted is; for an object maybe a tuple."""
+    if isinstance(wanted, p.TupleSpec) and isinstance(argument, tuple):
+        for field, part in zip(wanted.fields, argument, strict=True):
+            yield from _leaves(field, part)
+    else:
+        yield argument
+
+
 def _arena(body: Body, at: int, function: int) -> tuple[str, str]:
     """The callee's arena, aligned, and what is to be freed."""
     t = body.t
@@ -157,12 +174,23 @@ def _in_caller(size: Size, bound: Mapping[int, Size]) -> Size:
             assert_never(size)
 
 
-def _fits(wanted: p.Spec, argument: p.Tree, code: p.FunctionCode) -> bool:
-    """Whether enough is known of an argument to be handed over by native code."""
+def _fits(wanted: p.Spec, argument: p.Tree, code: p.FunctionCode, *, whole: bool) -> bool:
+    """Whether enough is known of an argument to be handed over by native code.
+
+    Args:
+        wanted: What the parameter is.
+        argument: The argument.
+        code: The caller.
+        whole: Whether anything may be an object, as where the interpreter runs the callee.
+    """
+    if whole and isinstance(wanted, p.ObjectSpec):
+        return True
     if isinstance(argument, tuple):
         fields = wanted.fields if isinstance(wanted, p.TupleSpec) else ()
         pairs = zip(fields, argument, strict=False)
-        return len(fields) == len(argument) and all(_fits(w, a, code) for w, a in pairs)
+        return len(fields) == len(argument) and all(
+            _fits(w, a, code, whole=whole) for w, a in pairs
+        )
     match wanted, code.registers[argument]:
         case p.TensorSpec(name, tuple(shape)), p.TensorSpec(found, tuple(dims)):
             return name == found and len(shape) == len(dims)
@@ -177,7 +205,13 @@ def _fits(wanted: p.Spec, argument: p.Tree, code: p.FunctionCode) -> bool:
 
 
 def require_callable(
-    code: p.FunctionCode, call: p.CallFunction, program: p.Program, why_not: Mapping[int, str]
+    code: p.FunctionCode,
+    call: p.CallFunction,
+    program: p.Program,
+    why_not: Mapping[int, str],
+    asked: Collection[int],
+    *,
+    settled: bool,
 ) -> None:
     """Refuse a call that can't be native.
 
@@ -186,18 +220,27 @@ def require_callable(
         call: A call in it.
         program: Both are of it.
         why_not: Functions known not to be native, each with the reason.
+        asked: Those of them that the interpreter runs for native code.
+        settled: Whether it is known which functions are not native; others may turn out so.
 
     Raises:
-        NotNativeError: The callee is not, or it is given what is not known well enough.
+        NotNativeError: The callee is not native, or it is given what is not known well enough.
     """
     callee = program.functions[call.function]
-    match callee.code[0]:
-        case p.CallHost(_, host) if callee.name.startswith(p.EXTERN):
-            raise NotNativeError(f"it calls the host's function {program.hosts[host]}")
-        case _:
-            pass
-    if call.function in why_not:
-        raise NotNativeError(f"it calls {callee.name}, which is bytecode: {why_not[call.function]}")
+    if call.function in why_not and call.function not in asked:
+        match callee.code[0]:
+            case p.CallHost(_, host) if callee.name.startswith(p.EXTERN):
+                raise NotNativeError(f"it calls the host's function {program.hosts[host]}")
+            case _:
+                why = why_not[call.function]
+                raise NotNativeError(f"it calls {callee.name}, which is bytecode: {why}")
+    if not settled and call.function not in why_not:
+        return
+    what = f"it gives {callee.name} what has no known dtype or shape"
+    if call.function in asked:
+        require_told(code, call.args, what)
+    elif not literals(code).isdisjoint(p.leaves(call.args)):
+        raise NotNativeError(f"it gives {callee.name} a text or a dtype")
     for param, argument in zip(callee.params, call.args, strict=True):
-        if not _fits(param.spec, argument, code):
+        if not _fits(param.spec, argument, code, whole=call.function in why_not):
             raise NotNativeError(f"it gives {callee.name} a {param.name} of unknown dtype or shape")

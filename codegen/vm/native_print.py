@@ -7,6 +7,7 @@ for a shape its dims, for a number itself, for an object its address; nothing fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from unity.codegen.vm.layout import Layout
@@ -24,11 +25,16 @@ PRINTED = 4
 
 
 def print_text() -> str:
-    """The text of ``i1 unity_print(poll, function, at, count, table)``: whether it went well.
+    """The text of ``i1 unity_print(poll, function, at, count, table)``: whether it went well."""
+    return asking_text("unity_print", "print", ("function", "at", "count", "table"))
 
-    It takes the GIL if the call has let go of it.
+
+def asking_text(name: str, callee: str, words: Sequence[str]) -> str:
+    """The text of ``i1 <name>(poll, words...)``, which calls an object of the runtime's table.
+
+    It takes the GIL if the call has let go of it. False where there is an exception.
     """
-    t, words = Text(), ("function", "at", "count", "table")
+    t = Text()
     t.block("entry")
     t.do(f"%boxes = alloca [{len(words)} x ptr]")
     thread = t.load("ptr", "%poll", 1, "ptr")
@@ -45,11 +51,11 @@ def print_text() -> str:
         none = t.let(f"or i1 {none}, {t.let(f'icmp eq ptr {made}, null')}")
     t.do(f"br i1 {none}, label %called, label %call")
     t.block("call")
-    given = f"ptr {_api(t, 'print')}, ptr %boxes, i64 {len(words)}, ptr null"
-    printed = t.let(f"call ptr {_api(t, 'PyObject_Vectorcall')}({given})")
+    given = f"ptr {_api(t, callee)}, ptr %boxes, i64 {len(words)}, ptr null"
+    called = t.let(f"call ptr {_api(t, 'PyObject_Vectorcall')}({given})")
     t.do("br label %called")
     t.block("called")
-    result = t.let(f"phi ptr [ null, %ready ], [ {printed}, %call ]")
+    result = t.let(f"phi ptr [ null, %ready ], [ {called}, %call ]")
     for left in (*boxes, result):
         t.do(f"call void {drop}(ptr {left})")
     good = t.let(f"icmp ne ptr {result}, null")
@@ -60,7 +66,7 @@ def print_text() -> str:
     t.block("end")
     t.do(f"ret i1 {good}")
     params = ", ".join(["ptr %poll", *(f"i64 %{word}" for word in words)])
-    return "\n".join([f"define internal i1 @unity_print({params}) nounwind {{", *t.lines, "}"])
+    return "\n".join([f"define internal i1 @{name}({params}) nounwind {{", *t.lines, "}"])
 
 
 def _api(t: Text, name: str) -> str:
@@ -70,7 +76,7 @@ def _api(t: Text, name: str) -> str:
 
 def declare_table(t: Text, at: int, words: int) -> None:
     """The table of a print, in the function's first block."""
-    t.do(f"%print{at} = alloca [{max(words, 1)} x i64]")
+    t.do(f"%table{at} = alloca [{max(words, 1)} x i64]")
 
 
 def table_words(layout: Layout, values: tuple[p.Tree, ...]) -> int:
@@ -92,7 +98,16 @@ def _words(code: p.FunctionCode, register: p.Reg) -> int:
 
 def write_print(body: Body, at: int, values: tuple[p.Tree, ...]) -> None:
     """The instructions of a print."""
-    t, table, word = body.t, f"%print{at}", 0
+    t, place = body.t, write_table(body, at, values)
+    count = t.let(f"add i64 {t.load('i64', '%poll', PRINTED, 'i64')}, 1")
+    t.store("i64", count, "%poll", PRINTED)
+    given = f"ptr %poll, i64 {body.index}, i64 {at}, i64 {count}, i64 {place}"
+    body.goto_unless(t.let(f"call i1 @unity_print({given})"), "interrupted", at, "printed")
+
+
+def write_table(body: Body, at: int, values: tuple[p.Tree, ...]) -> str:
+    """The instructions that tell of values in an instruction's table; the table's address."""
+    t, table, word = body.t, f"%table{at}", 0
     for register in p.leaves(values):
         match body.code.registers[register]:
             case p.TensorSpec():
@@ -114,11 +129,7 @@ def write_print(body: Body, at: int, values: tuple[p.Tree, ...]) -> None:
             if size:
                 t.store("i64", size, table, word + k)
         word += len(found)
-    count = t.let(f"add i64 {t.load('i64', '%poll', PRINTED, 'i64')}, 1")
-    t.store("i64", count, "%poll", PRINTED)
-    place = t.let(f"ptrtoint ptr {table} to i64")
-    given = f"ptr %poll, i64 {body.index}, i64 {at}, i64 {count}, i64 {place}"
-    body.goto_unless(t.let(f"call i1 @unity_print({given})"), "interrupted", at, "printed")
+    return t.let(f"ptrtoint ptr {table} to i64")
 
 
 def tell_unfinished(t: Text) -> None:

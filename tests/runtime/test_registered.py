@@ -87,7 +87,7 @@ def test_explain_has_a_row_for_each(log: list[object]) -> None:
     host = [(r.op, r.choice) for r in rows if r.choice == "host"]
     assert host == [("t.note", "host"), ("t.scale", "host"), ("t.note", "host"), ("t.note", "host")]
     assert "registered" in rows["y"].reason if "y" in {r.site for r in rows} else True
-    assert exe.native()["noting"] == "bytecode: it calls the host's function t.note"
+    assert exe.native()["noting"] == "bytecode: it calls the host's function t.scale"
 
 
 def test_a_pure_function_that_nobody_reads_is_not_called() -> None:

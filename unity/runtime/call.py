@@ -16,7 +16,7 @@ from unity.ir.dtype import dtype, scalar_fault
 from unity.runtime.arrays.accept import Export, accept
 from unity.runtime.arrays.overlap import refuse_overlap
 from unity.runtime.check import Value
-from unity.runtime.effects import Prints, take_printed
+from unity.runtime.effects import Prints, Replies, take_given, take_printed
 from unity.runtime.failure import take_failure
 from unity.runtime.native import NativeCode
 from unity.runtime.program import (
@@ -83,7 +83,7 @@ class PythonCall:
         Raises:
             UnityError: An argument doesn't fit; the message names it.
         """
-        failed, printed = take_failure(), take_printed()
+        failed, printed, replied = take_failure(), take_printed(), take_given()
         if failed is not None:  # native code got as far as an engine: nothing may run twice
             raise failed
         given = self.ordered(args, named)
@@ -101,6 +101,9 @@ class PythonCall:
             result = self.builtin(*values)  # comes back here, unchanged, if it can't
         else:
             vm = replace(self.vm, printer=Prints(printed)) if printed else self.vm
+            if replied and self.native is not None:
+                native = {f.name for f in self.native.info.functions}
+                vm = replace(vm, replies=Replies(iter(replied), native))
             result = vm.run(self.code.name, values)
         return result if conversion.export is None else _exported(result, conversion.export)
 

@@ -2,14 +2,14 @@
 
 Native code has its lines printed by a `Printer`, which reads values from where they lie. Where it
 fails, the bytecode runs from the start to say what is wrong: it leaves out the lines that were
-printed before (`take_printed`).
+printed before (`take_printed`), and the calls of Python that were made (`take_given`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
+from unity.runtime.check import Value
 from unity.runtime.failure import CalledFrom
 from unity.runtime.native_info import NOT_PRINTED
 
@@ -68,8 +69,29 @@ def _plain(value: object) -> object:
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 
+@dataclass(slots=True)
+class Replies:
+    """What functions gave that native code had the interpreter run, before it failed.
+
+    The bytecode takes it in place of calling them again.
+
+    Attributes:
+        given: In the order of the calls.
+        native: The names of the functions that are native.
+    """
+
+    given: Iterator[Value]
+    native: Collection[str]
+
+    def __call__(self, caller: str, callee: str) -> Value | None:
+        """What a call gave; None if it was not made. No function gives None."""
+        called = caller in self.native and callee not in self.native
+        return next(self.given, None) if called else None
+
+
 class _Pending(threading.local):
     printed = 0
+    given: Sequence[Value] = ()
 
 
 _pending = _Pending()
@@ -79,6 +101,17 @@ def take_printed() -> int:
     """How many prints native code made before it failed in this thread; then forgotten."""
     count, _pending.printed = _pending.printed, 0
     return count
+
+
+def take_given() -> Sequence[Value]:
+    """What functions gave it that it had the interpreter run, likewise."""
+    given, _pending.given = _pending.given, ()
+    return given
+
+
+def note_given(given: Sequence[Value]) -> None:
+    """Keep that for the bytecode: the native function that called is about to give up."""
+    _pending.given = given
 
 
 @dataclass(slots=True)
@@ -120,17 +153,24 @@ class Printer:
         code = self.program.functions[function]
         instruction = code.code[at]
         assert isinstance(instruction, p.Print)
-        reader = _Reader(code, table)
+        reader = Reader(code, table)
         with CalledFrom(instruction.where):
             print_values(instruction.format, [reader.value(v) for v in instruction.values])
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Reads a table from its begin to its end."""
+class Reader:
+    """Reads a table from its begin to its end.
+
+    Attributes:
+        code: The function whose registers it tells of.
+        at: Where it goes on.
+        copies: Whether tensors are copied, so that they may be kept.
+    """
 
     code: p.FunctionCode
     at: int
+    copies: bool = False
 
     def word(self) -> int:
         """The next word, as an integer."""
@@ -146,7 +186,8 @@ class _Reader:
             case p.TensorSpec(str(name), shape, rank):
                 data = self.word() & (2**64 - 1)
                 dims = [self.word() for _ in range(rank or 0 if shape is None else len(shape))]
-                return _array(data, dims, dtype(name).numpy)
+                found = array_at(data, dims, dtype(name).numpy)
+                return found.copy() if self.copies else found
             case p.ShapeSpec(dims, rank):
                 return tuple(self.word() for _ in range(rank or 0 if dims is None else len(dims)))
             case p.ScalarSpec(name):
@@ -154,8 +195,8 @@ class _Reader:
             case _:
                 literal = p.literal_of(self.code, tree)
                 if literal is None:
-                    found: object = ctypes.cast(self.word(), ctypes.py_object).value
-                    return found
+                    given: object = ctypes.cast(self.word(), ctypes.py_object).value
+                    return given
                 return dtype(literal.text).numpy if literal.is_dtype else literal.text
 
     def number(self, name: str) -> object:
@@ -167,7 +208,7 @@ class _Reader:
         return self.word() if dtype(name).is_int else bool(self.word())
 
 
-def _array(data: int, dims: Sequence[int], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def array_at(data: int, dims: Sequence[int], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An array over memory of native code, which must not be kept."""
     size = int(np.prod(dims, dtype=np.int64)) * kind.itemsize
     if size == 0:

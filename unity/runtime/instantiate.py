@@ -14,6 +14,7 @@ from unity.runtime.listings import Listings
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.native_info import LENGTHS, TABLES, NativeInfo
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
+from unity.runtime.vm import VM
 
 
 def instantiate(
@@ -49,7 +50,8 @@ def instantiate(
         engines[k.name] if k.engine else NativeKernel(linked[k.function], k)
         for k in program.kernels
     )
-    code = None if native is None else NativeCode(linked, native, image.constants, program)
+    vm = VM(program, kernels, image.constants, image.hosts)
+    code = None if native is None else NativeCode(linked, native, image.constants, vm)
     return Executable(Parts(image, kernels, code, listings, linked, limit))
 
 

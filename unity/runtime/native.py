@@ -22,7 +22,8 @@ from unity.runtime import native_info as n
 from unity.runtime.arrays.exchange import TABLE
 from unity.runtime.arrays.recycle import Recycler
 from unity.runtime.effects import Printer
-from unity.runtime.program import Program
+from unity.runtime.hosts.interpreted import Interpreted
+from unity.runtime.vm import VM
 
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
 PYARRAY = {"PyArray_NewFromDescr": 94, "PyArray_Empty": 184, "PyArray_SetBaseObject": 282}
@@ -55,13 +56,13 @@ class NativeCode:
         library: The linked object code, kept alive by this.
         info: What it holds.
         constants: The program's constants, kept alive by this.
-        program: What it was made of.
+        vm: Runs the program it was made of, for functions that are not native.
     """
 
-    __slots__ = ("__weakref__", "_constants", "_lease", "_library", "_printer", "info")
+    __slots__ = ("__weakref__", "_call", "_constants", "_lease", "_library", "_printer", "info")
 
     def __init__(
-        self, library: Linked, info: n.NativeInfo, constants: Sequence[Array], program: Program
+        self, library: Linked, info: n.NativeInfo, constants: Sequence[Array], vm: VM
     ) -> None:
         self.info = info
         self._library = library
@@ -71,9 +72,9 @@ class NativeCode:
         releases = [f.release for f in info.functions]
         weakref.finalize(self, _free_arenas, library, releases).atexit = False
         self._lease = Recycler().lease
-        self._printer = Printer(program)
+        self._printer, self._call = Printer(vm.program), Interpreted(vm)
         if info.functions:
-            own = {"lease": id(self._lease), "print": id(self._printer)}
+            own = {"lease": id(self._lease), "print": id(self._printer), "call": id(self._call)}
             assert own.keys() == n.OWN
             known = {**api_addresses(), **own}
             entries = (

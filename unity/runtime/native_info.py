@@ -11,13 +11,17 @@ API = (
     "PyTuple_GetItem", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
     "PyArray_NewFromDescr", "PyArray_SetBaseObject", "lease", "PyObject_VectorcallMethod", "False",
     "exchange", "True", "float", "PyFloat_AsDouble",
-    "PyFloat_FromDouble", "print",
+    "PyFloat_FromDouble", "print", "call",
 )  # fmt: skip
 """What the entries read from the table `API_TABLE`, in order."""
-OWN = frozenset({"lease", "print"})
+OWN = frozenset({"lease", "print", "call"})
 """Those that each module has for itself."""
 NOT_PRINTED = -1
 """What the printer is told for a function where a call failed behind prints."""
+FAILED, INTERRUPTED = 1, 2
+"""How native code ends that does not come to its end: a check failed, or there is an exception."""
+ENDED = -1
+"""What the interpreter is told for a function where a call from Python ends."""
 API_TABLE = "unity_python"
 CONSTANT_TABLE = "unity_constants"
 DTYPE_TABLE = "unity_dtypes"

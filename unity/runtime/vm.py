@@ -18,7 +18,7 @@ from unity.ir.aligned import aligned_empty
 from unity.ir.dtype import Array, dtype
 from unity.runtime import program as p
 from unity.runtime.check import Binder, Value
-from unity.runtime.effects import assertion_error, print_values
+from unity.runtime.effects import Replies, assertion_error, print_values
 from unity.runtime.failure import CalledFrom
 from unity.runtime.sizes import Size, evaluate, slots_of
 
@@ -69,6 +69,7 @@ class VM:
         hosts: The Python functions.
         trace: Called after each instruction.
         printer: What prints values as a format says.
+        replies: What calls gave that are not to be made again, if there were any.
     """
 
     program: p.Program
@@ -77,6 +78,7 @@ class VM:
     hosts: Sequence[Host] = ()
     trace: OnEvent | None = field(default=None)
     printer: Callable[[str, Sequence[object]], None] = print_values
+    replies: Replies | None = None
 
     def run(self, name: str, args: Sequence[Value]) -> Value:
         """Call a function by name on plain arrays, numbers, shapes and tuples of them.
@@ -86,8 +88,13 @@ class VM:
                 deeply, or memory does not suffice.
         """
         index = next(i for i, f in enumerate(self.program.functions) if f.name == name)
+        return self.call(index, args, "input")
+
+    def call(self, index: int, args: Sequence[Value], what: str) -> Value:
+        """Call a function by its index; see `run`. `what` is what messages call an argument."""
+        name = self.program.functions[index].name
         try:
-            return self._call(index, args, (), (), "input")
+            return self._call(index, args, (), (), what)
         except MemoryError as error:  # of what numpy copies, or a Python function makes
             raise UnityError(f"no memory for what {name} computes: {error}") from None
         except RecursionError:
@@ -145,10 +152,11 @@ class VM:
                     _require_parts(dst, result, frame.code.labels[pc])
                     _assign(regs, dst, _hosted(result))
             case p.CallFunction(dst, function, args, where):
-                values = [_read(regs, a) for a in args]
-                hosted = self.program.functions[function].name.startswith(p.EXTERN)
-                with CalledFrom(where if hosted else ""):
-                    given = self._call(function, values, (), (), self._argument(function))
+                values, callee = [_read(regs, a) for a in args], self.program.functions[function]
+                given = self.replies(frame.code.name, callee.name) if self.replies else None
+                if given is None:
+                    with CalledFrom(where if callee.name.startswith(p.EXTERN) else ""):
+                        given = self._call(function, values, (), (), self.argument(function))
                 _assign(regs, dst, given)
             case p.MakeClosure(dst, function, captured, captured_slots):
                 regs[dst] = Closure(
@@ -160,7 +168,7 @@ class VM:
                 made = regs[closure]
                 assert isinstance(made, Closure)
                 values = [_read(regs, a) for a in args]
-                what = self._argument(made.function)
+                what = self.argument(made.function)
                 _assign(
                     regs, dst, self._call(made.function, values, made.registers, made.slots, what)
                 )
@@ -250,7 +258,7 @@ class VM:
                 raise kernel_error(self.program.kernels[call.kernel], failed, label)
 
     def _apply(self, made: Closure, args: Sequence[Value]) -> Value:
-        what = self._argument(made.function)
+        what = self.argument(made.function)
         return self._call(made.function, args, made.registers, made.slots, what)
 
     def _scan(
@@ -287,7 +295,8 @@ class VM:
             values.append(np.empty(_sizes(spec.shape, frame.slots), dtype(spec.dtype).numpy))
         return tuple(values)
 
-    def _argument(self, function: int) -> str:
+    def argument(self, function: int) -> str:
+        """What messages call an argument of a function that the program calls."""
         return f"call of {self.program.functions[function].name}: argument"
 
 
