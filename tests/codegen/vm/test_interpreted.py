@@ -1,4 +1,4 @@
-"""Functions that call Python, called by native code: order, errors, what is kept, what is refused."""
+"""Functions that call Python, called by native code: order, errors, what is kept and refused."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ n = dim("n")
 m = dim("m")
 note = script.extern("interpreted.note", R.Func([R.Object], R.Tuple(), False))
 scale = script.extern(
-    "interpreted.scale", R.Func([f32[Tensor, n], R.Prim("float32"), R.Object], f32[Tensor, n], False)
+    "interpreted.scale",
+    R.Func([f32[Tensor, n], R.Prim("float32"), R.Object], f32[Tensor, n], False),
 )
-make = script.extern("interpreted.make", R.Func([R.Object], R.Tuple(R.Object, R.Prim("int64")), False))
+make = script.extern(
+    "interpreted.make", R.Func([R.Object], R.Tuple(R.Object, R.Prim("int64")), False)
+)
 """
 X = np.linspace(-1, 2, 4, dtype=np.float32)
 
@@ -37,7 +40,7 @@ def log() -> Iterator[list[object]]:
 
     def scale(x: Array, by: float, how: object) -> Array:
         noted.append(("scale", x.tolist(), by, how))
-        return x * np.float32(by)
+        return np.multiply(x, np.float32(by), dtype=np.float32)
 
     unity.register_function("interpreted.note", lambda what: noted.append(what), override=True)
     unity.register_function("interpreted.scale", scale, override=True)
@@ -189,9 +192,7 @@ def test_objects_live_until_the_call_ends() -> None:
 
     unity.register_function("interpreted.make", lambda of: (Made(), 1), override=True)
     seen: list[int] = []
-    unity.register_function(
-        "interpreted.note", lambda what: (seen.append(Made.alive), None)[1], override=True
-    )
+    unity.register_function("interpreted.note", lambda what: seen.append(Made.alive), override=True)
     exe = compiled("""
 @script.function(pure=False)
 def main(x: f32[Tensor, n]) -> tuple[f32[Tensor, n], R.Object]:
