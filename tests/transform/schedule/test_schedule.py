@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import pytest
@@ -22,6 +22,7 @@ from unity.transform.schedule import (
     Trace,
     register_intrinsic,
 )
+from unity.transform.schedule.intrinsics import INTRINSICS
 from unity.transform.tensor import lowering
 
 
@@ -262,11 +263,18 @@ def tiled(sch: Schedule) -> LoopRef:
     return i1
 
 
-def test_tensorize() -> None:
+@pytest.fixture
+def intrinsic() -> Iterator[str]:
+    """An intrinsic of the product, which is there during the test alone."""
     register_intrinsic("test_product", product_intrinsic())
+    yield "test_product"
+    del INTRINSICS["test_product"]
+
+
+def test_tensorize(intrinsic: str) -> None:
     before = product()
     sch = Schedule(before)
-    sch.tensorize(tiled(sch), "test_product")
+    sch.tensorize(tiled(sch), intrinsic)
     verify(IRModule({"main": sch.func}))
     assert_same(before, sch.func, {})
     assert_same(before, after(sch.func, *lowering()), {})
@@ -274,11 +282,10 @@ def test_tensorize() -> None:
     assert structural_equal(again.func, sch.func)
 
 
-def test_tensorize_refuses_what_is_not_described() -> None:
-    register_intrinsic("test_product", product_intrinsic())
+def test_tensorize_refuses_what_is_not_described(intrinsic: str) -> None:
     sch = Schedule(product("-"))
     loop = tiled(sch)
     with pytest.raises(UnityError, match="does not compute what 'test_product' describes"):
-        sch.tensorize(loop, "test_product")
+        sch.tensorize(loop, intrinsic)
     with pytest.raises(UnityError, match="there is no tensor intrinsic 'amx'"):
         sch.tensorize(loop, "amx")
