@@ -12,19 +12,23 @@ import copy
 from collections.abc import Mapping, Sequence
 
 from ..parser.source import Source
+from .bound_buffers import without_bound_buffers
 from .plain_calls import plain_call, stored, without_value
 from .plain_loops import plain_loop
-from .syntax import at_place, constant, path_of, written
+from .syntax import at_place, constant, distance, path_of, written
 
 _REGIONS = frozenset({"T.reads", "T.writes", "T.match_buffer", "T.realize"})
 """Calls in which a slice is a region, not lanes."""
 _OPENED = frozenset({"T.allocate", "T.decl_buffer", "T.alloc_buffer", "T.allocate_const"})
 _HINTS = frozenset(
     {
+        "compute_scope",
         "device_id",
         "double_buffer_scope",
         "double_buffer_write",
+        "extern_scope",
         "rolling_buffer_scope",
+        "storage_alignment",
         "volatile_scope",
     }
 )
@@ -54,6 +58,7 @@ def in_plain_words(source: Source, node: ast.FunctionDef) -> None:
                 f"{path_of(call.func)} belongs to TVM's way of calling packed functions",
                 "read the module as it is before tirx.transform.MakePackedAPI",
             )
+    without_bound_buffers(source, node)
     plain = _Plain(source, node)
     node.body = plain.suite(node.body)
     ast.fix_missing_locations(node)
@@ -161,7 +166,10 @@ class _Plain(ast.NodeTransformer):
         hint = str(key).startswith("pragma_") and not str(key).startswith("pragma_import")
         if key not in _HINTS and not hint:
             raise self.source.error(
-                call, f"Unity has no T.attr(..., {key!r}, {ast.unparse(call.args[2])})"
+                call,
+                f"Unity has no T.attr(..., {key!r}, {ast.unparse(call.args[2])})",
+                "read are those that change no number on one CPU, and 'buffer_bind_scope'; "
+                "threads of a device, and what they reduce together, are for GPUs",
             )
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -190,7 +198,7 @@ class _Plain(ast.NodeTransformer):
         """``a:b`` in an access, as the numbers from `a` below `b`, of which there are so many."""
         first = part.lower or at_place(ast.Constant(0), part)
         step = 1 if part.step is None else constant(part.step)
-        count = _distance(first, part.upper)
+        count = distance(first, part.upper)
         if count is None or not isinstance(step, int) or step < 1 or count < 1:
             raise self.source.error(
                 part,
@@ -201,19 +209,6 @@ class _Plain(ast.NodeTransformer):
         return (
             first if lanes == 1 else written(f"T.Ramp(first, {step}, {lanes})", part, first=first)
         )
-
-
-def _distance(first: ast.expr, last: ast.expr | None) -> int | None:
-    """How far two bounds are apart: two numbers, or an expression and the same plus a number."""
-    low, high = constant(first), constant(last)
-    if isinstance(low, int) and isinstance(high, int):
-        return high - low
-    match last:
-        case ast.BinOp(left, ast.Add(), right) if ast.dump(left) == ast.dump(first):
-            added = constant(right)
-            return added if isinstance(added, int) else None
-        case _:
-            return None
 
 
 def _with_init_first(body: Sequence[ast.stmt]) -> list[ast.stmt]:

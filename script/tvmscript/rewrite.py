@@ -334,11 +334,10 @@ class Rewriter(CallRewriter):
             )
             assert isinstance(region, ast.Subscript)
             shape = given.get("shape")
-            if shape is None:
-                raise self.source.error(call, "T.match_buffer of a region needs 'shape'")
-            extents = self._extents(shape)
-            self.views[name] = region_view(self.source, region, extents)
-            self.buffers[name] = Declared(known.dtype, tuple(extents), packed=False)
+            extents = None if shape is None else self._extents(shape)
+            view = region_view(self.source, region, known.shape, extents)
+            self.views[name] = view
+            self.buffers[name] = Declared(known.dtype, view.shape, packed=False)
             return True
         call = self._declared_view(call)
         path = path_of(call.func)

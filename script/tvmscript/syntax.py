@@ -32,6 +32,24 @@ def constant(node: ast.expr | None) -> object:
         return node
 
 
+def distance(first: ast.expr, last: ast.expr | None) -> int | None:
+    """How far two bounds are apart: two numbers, or an expression and the same plus a number.
+
+    >>> a, b = (ast.parse(text, mode="eval").body for text in ("4 * i", "4 * i + 3"))
+    >>> distance(a, b), distance(b, a)
+    (3, None)
+    """
+    low, high = constant(first), constant(last)
+    if isinstance(low, int) and isinstance(high, int):
+        return high - low
+    match last:
+        case ast.BinOp(left, ast.Add(), right) if ast.dump(left) == ast.dump(first):
+            added = constant(right)
+            return added if isinstance(added, int) else None
+        case _:
+            return None
+
+
 def said(node: ast.expr | None) -> TypeGuard[ast.expr]:
     """Whether something is given, and not as None."""
     return node is not None and constant(node) is not None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from unity.errors import index_count
 
 from ..parser.source import Source
-from .syntax import at_place, constant
+from .syntax import at_place, constant, distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +70,30 @@ class MemoryView:
 View = RegionView | MemoryView
 
 
-def region_view(source: Source, region: ast.Subscript, shape: Sequence[ast.expr]) -> RegionView:
+def region_view(
+    source: Source,
+    region: ast.Subscript,
+    whole: Sequence[ast.expr],
+    shape: Sequence[ast.expr] | None,
+) -> RegionView:
     """What ``T.match_buffer(A[...], shape)`` names.
 
     Args:
         source: For errors.
         region: The part of a buffer, in our spelling.
-        shape: The view's extents.
+        whole: The buffer's extents.
+        shape: The view's extents; None for those of the region.
 
     Raises:
-        UnityError: The shape leaves out an axis along which the region is not one element.
+        UnityError: The shape leaves out an axis along which the region is not one element, or has
+            another extent than the region.
     """
     assert isinstance(region.value, ast.Name)
     parts = _parts(region.slice)
+    if len(parts) != len(whole):
+        raise source.error(region, index_count(region.value.id, len(whole), len(parts)))
+    taken = [_extent(p, e) for p, e in zip(parts, whole, strict=True)]
+    shape = taken if shape is None else shape
     left_out = len(parts) - len(shape)
     if left_out < 0:
         raise source.error(region, f"the region has {len(parts)} axes, the view {len(shape)}")
@@ -92,6 +103,14 @@ def region_view(source: Source, region: ast.Subscript, shape: Sequence[ast.expr]
                 part,
                 f"the view has {len(shape)} axes: the first {left_out} of the region are points",
                 "write an index in place of the slice",
+            )
+    for part, extent, said in zip(parts[left_out:], taken[left_out:], shape, strict=True):
+        known, wanted = constant(extent), constant(said)
+        if isinstance(known, int) and isinstance(wanted, int) and known != wanted:
+            raise source.error(
+                part,
+                f"the region takes {known} along this axis, the view {wanted}",
+                "a view is of the region's shape; leave 'shape' out, and it is",
             )
     starts = [(p.lower or ast.Constant(0)) if isinstance(p, ast.Slice) else p for p in parts]
     return RegionView(region.value.id, tuple(starts), tuple(shape))
@@ -207,6 +226,16 @@ def flat_index(
     for extent, part in zip(shape, parts, strict=True):
         flat = plus(_times(flat, extent), part)
     return flat
+
+
+def _extent(part: ast.expr, whole: ast.expr) -> ast.expr:
+    """How many elements a part of an index takes along an axis of so many."""
+    if not isinstance(part, ast.Slice):
+        return at_place(ast.Constant(1), part)
+    first, last = part.lower or ast.Constant(0), part.upper or whole
+    if (known := distance(first, last)) is not None:
+        return at_place(ast.Constant(known), part)
+    return at_place(ast.BinOp(copy.deepcopy(last), ast.Sub(), copy.deepcopy(first)), part)
 
 
 def _times(a: ast.expr, b: ast.expr) -> ast.expr:
