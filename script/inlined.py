@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from unity.arith.analyzer import Analyzer
 from unity.errors import UnityError
-from unity.ir.prim_expr import Binary, Compare, Not, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Compare, Not, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.signature import sizes_of
 from unity.ir.stmt import Assert, Buffer, Let, PrimFunc, Seq, Stmt
 from unity.ir.visit import (
@@ -64,7 +64,7 @@ def inlined(
                 lets.append((read, arg))
     for param, arg in pairs:
         if isinstance(param, Buffer) and isinstance(arg, Buffer | Pointer):
-            _note_count(param, _pointer(arg), sizes, known)
+            _note_count(param, arg, sizes)
     buffers: dict[Buffer, Buffer] = {}
     parts: dict[Buffer, Seen] = {}
     checks: list[Stmt] = []
@@ -138,12 +138,15 @@ def _note_sizes(param: Buffer, arg: Buffer | Pointer, sizes: Sizes) -> None:
             sizes.setdefault(told, got)
 
 
-def _note_count(param: Buffer, given: Pointer, sizes: Sizes, known: Analyzer) -> None:
-    """The size of a parameter with one axis that nothing else tells: all elements from there."""
+def _note_count(param: Buffer, arg: Buffer | Pointer, sizes: Sizes) -> None:
+    """The size of a parameter with one axis that nothing else tells: all elements of a buffer.
+
+    Where it is given one from an element on, that is no more than where it begins.
+    """
+    whole = _begins(arg)
     match param.shape:
-        case (SizeVar() as size,) if size not in sizes and given.buffer.strides is None:
-            left = Binary("sub", count(given.buffer.shape), given.before)
-            sizes[size] = known.simplify(left)
+        case (SizeVar() as size,) if whole is not None and whole.strides is None:
+            sizes.setdefault(size, count(whole.shape))
         case _:
             pass
 
