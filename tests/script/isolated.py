@@ -12,6 +12,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+LATE = "not done in time"
+"""Why a result is lost of what took too long."""
 START = 60.0
 """Seconds that a process may take to start, beside those for its first piece of work."""
 WAITS = 20.0
@@ -89,7 +91,7 @@ class _Worker(Generic[T, R]):
         allowed = limit + (0 if self.warm else START)
         since = time.monotonic() - self.since
         if min(self._worked() - self.before, since) > allowed or since > WAITS * allowed:
-            return given, self._ended("not done in time")
+            return given, self._ended(LATE)
         return None
 
     def _worked(self) -> float:

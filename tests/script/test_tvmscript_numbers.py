@@ -11,17 +11,16 @@ import pytest
 from unity.ir.graph import Function
 from unity.script import tvmscript
 
+from .drawn_inputs import NotComparableError, inputs_of
 from .tvmscript_numbers import (
     DIFFERENT,
     EXPLAINED,
     RESULTS,
-    NotComparableError,
     by_tvm,
     by_unity,
     difference,
     entry,
     flat,
-    inputs_of,
 )
 from .tvmscript_sources import Outcome, Script
 
@@ -45,10 +44,20 @@ def test_inputs_have_the_shapes_and_dtypes_of_parameters() -> None:
     assert [np.asarray(part).shape for part in pair] == [(2,), (3, 3)]
 
 
-@pytest.mark.parametrize("kind", ["R.Any", "R.Tensor", 'R.Tensor((1 << 30,), "float32")'])
-def test_inputs_that_nothing_is_known_of_are_not_made(kind: str) -> None:
-    with pytest.raises(NotComparableError, match="an input"):
-        inputs_of(function(f"y: {kind.replace('1 << 30', str(1 << 30))}"), 0)
+def test_inputs_of_which_nothing_is_told_are_small() -> None:
+    made = inputs_of(function("a: R.Any, b: R.Tensor, c: R.Shape(ndim=3), d: R.Tensor(ndim=1)"), 0)
+    _, a, b, c, d = (np.asarray(each) for each in made)
+    assert [each.shape for each in (a, b, d)] == [(3, 3), (3, 3), (3,)]
+    assert (c.tolist(), d.dtype.name) == ([3, 3, 3], "float32")
+    text = "@R.function\ndef main(x: R.Tensor):\n    return R.add(x, R.const(1))\n"
+    assert np.asarray(inputs_of(entry(tvmscript.parse(text))[1], 0)[0]).dtype == np.int32
+
+
+def test_inputs_that_are_too_large_are_not_made() -> None:
+    with pytest.raises(NotComparableError, match="an input has the shape"):
+        inputs_of(function(f'y: R.Tensor(({1 << 30},), "float32")'), 0)
+    with pytest.raises(NotComparableError, match="the size n - 4 is -1"):
+        inputs_of(function('y: R.Tensor(("n",), "float32"), z: R.Tensor(("n - 4",), "int8")'), 0)
 
 
 def test_what_is_the_same() -> None:
@@ -81,6 +90,26 @@ class Module:
         "head", "here:2 Other", "module", text.replace("R.add(", "R.call_packed('f', "), True, None
     )
     assert by_tvm(str(tmp_path), named).fate == "refused"
+
+
+@pytest.mark.long("TVM compiles a program")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "@R.function(private=True)\ndef other(x: R.Tensor((2,), 'int8')):\n    return x + x\n",
+        "@R.function\ndef main(x: R.Tensor, y: R.Tensor(ndim=2)):\n    return R.add(x, y)\n",
+        "@R.function\ndef main(x: R.Tensor((1, 1, 5, 5, 4), 'float32'),\n"
+        "         w: R.Tensor((1, 4, 3, 3, 4), 'float32')):\n"
+        "    return R.nn.conv2d(x, w, data_layout='NCHW4c', kernel_layout='OIHW4o')\n",
+        "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    return relax.op.nn.relu(x)\n",
+    ],
+    ids=["private", "of unknown shape", "parted channels", "by its path"],
+)
+def test_what_tvm_must_be_helped_to_compile(tmp_path: Path, body: str) -> None:
+    pytest.importorskip("tvm")
+    script = Script("head", "here:3 main", "relax", body, counts=True, device=None)
+    assert by_tvm(str(tmp_path), script) == Outcome("read")
+    assert by_unity(str(tmp_path), script) == Outcome("read")
 
 
 def test_each_difference_is_explained() -> None:
