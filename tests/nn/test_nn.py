@@ -336,3 +336,60 @@ def test_what_can_not_be_done_with_values_is_told(
 ) -> None:
     with pytest.raises(UnityError, match=said):
         Applied(function, np.ones(3, np.float32)).export({"x": f32[Tensor, 3]})
+
+
+class Told(nn.Module):
+    """Whatever it is told, with a parameter."""
+
+    def __init__(self, made: Callable[[Any], Any]) -> None:
+        self.made = made
+        self.w = nn.Parameter((3, 3), data=np.eye(3, dtype=np.float32))
+
+    def forward(self, x: nn.Value) -> object:
+        return self.made(x)
+
+
+def test_arrays_of_torch_are_operands() -> None:
+    torch = pytest.importorskip("torch")
+    ones = torch.arange(3, dtype=torch.float32)
+    exe = unity.compile(Told(lambda x: x * ones + ones).export({"x": f32[Tensor, n, 3]}))
+    ones += 1  # a copy was made
+    x = RNG.standard_normal((2, 3), np.float32)
+    np.testing.assert_allclose(exe(x), x * [0, 1, 2] + [0, 1, 2], rtol=1e-6)
+    with pytest.raises(UnityError, match="operands must have one dtype, got float32, float64"):
+        Told(lambda x: x + ones.double()).export({"x": f32[Tensor, n, 3]})
+
+
+def test_a_module_is_no_part_of_itself() -> None:
+    inner, outer = Told(lambda x: x), Told(lambda x: x)
+    outer.__dict__["children"] = [inner]
+    assert [name for name, _ in outer.named_parameters()] == ["w", "children.0.w"]
+    inner.__dict__["parent"] = outer
+    with pytest.raises(UnityError, match=r"'children\.0\.parent' is a Told that"):
+        list(outer.named_parameters())
+    shared = nn.Sequential(inner.made, nn.Linear(2, 2))
+    shared.parts.append(shared.parts[1])  # twice, not within itself
+    assert [name for name, _ in shared.named_parameters()] == ["1.weight", "1.bias"]
+
+
+def test_values_stay_in_their_export() -> None:
+    kept: list[nn.Value] = []
+
+    def keeping(x: nn.Value) -> nn.Value:
+        kept.append(nn.ops.exp(x))
+        return x
+
+    Told(keeping).export({"x": f32[Tensor, n, 3]})
+    with pytest.raises(UnityError, match=r"Value\(exp: .*\) is a value of another export"):
+        Told(lambda x: x + kept[0]).export({"x": f32[Tensor, n, 3]})
+    with pytest.raises(UnityError, match="is a value of another export"):
+        Told(lambda x: kept[0]).export({"x": f32[Tensor, n, 3]})
+
+
+def test_names_of_functions_and_calls_with_arrays() -> None:
+    with pytest.raises(UnityError, match="a function can't be called 'my model'"):
+        Told(lambda x: x).export({"x": f32[Tensor, n, 3]}, name="my model")
+    for model in (Told(lambda x: x + 1), nn.Linear(3, 3)):
+        with pytest.raises(UnityError, match="is called with arrays") as caught:
+            model(np.ones((2, 3), np.float32))
+        assert "model.export" in (caught.value.hint or "")

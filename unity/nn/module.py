@@ -15,7 +15,7 @@ from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr
 from unity.ir.module import IRModule
 from unity.ir.types import Type
-from unity.op.builder import GraphBuilder, identifier
+from unity.op.builder import GraphBuilder, identifier, required_identifier
 from unity.script.graph_names import as_type
 from unity.transform.graph.signature.parameters import recorded
 
@@ -39,17 +39,27 @@ class Module:
     """What it computes: a value, or a tuple of values."""
 
     def __call__(self, *args: object, **named: object) -> Value:
-        """`forward`, in that of another module; a tuple is typed as a value, to be unpacked."""
+        """`forward`, in that of another module; a tuple is typed as a value, to be unpacked.
+
+        Raises:
+            UnityError: It is called with an array, and nothing is exported.
+        """
+        if CURRENT.get() is None and any(map(_is_array, (*args, *named.values()))):
+            raise UnityError(
+                f"{type(self).__name__} is called with arrays: a module makes a graph, "
+                "there are no numbers outside of an export",
+                hint='unity.compile(model.export({"x": f32[Tensor, n, 8]})) takes arrays',
+            )
         return cast("Value", self.forward(*args, **named))
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """The parameters by dotted names, in the order in which they were set; each once.
 
         Raises:
-            UnityError: Two have the same name.
+            UnityError: Two have the same name, or a module is a part of itself.
         """
         seen: dict[int, str] = {}
-        for name, found in _walk(self, prefix):
+        for name, found in _walk(self, prefix, ()):
             if id(found) not in seen:
                 if name in seen.values():
                     raise UnityError(
@@ -124,10 +134,11 @@ class Module:
                 bound has no numbers, an operator refuses its operands, or the method returns
                 something else than values.
         """
+        required_identifier("a function", name)
         run = self._method(method)
         _require_inputs(run, f"{type(self).__name__}.{method}", inputs)
         builder = GraphBuilder()
-        given = {n: Value(builder.param(n, _type_of(n, t))) for n, t in inputs.items()}
+        variables = {n: builder.param(n, _type_of(n, t)) for n, t in inputs.items()}
         names = {id(p): n for n, p in self.named_parameters()}
         made: dict[int, Expr] = {}
         inputs_of: dict[str, str] = {}
@@ -147,9 +158,10 @@ class Module:
                 made[id(parameter)] = Constant(parameter.data, named)
             return made[id(parameter)]
 
-        token = CURRENT.set(Exporting(builder, of))
+        state = Exporting(builder, of)
+        token = CURRENT.set(state)
         try:
-            result = expr_of(run(**given))
+            result = expr_of(run(**{n: state.value(var) for n, var in variables.items()}))
         finally:
             CURRENT.reset(token)
         return IRModule({name: builder.finish(result, attrs=recorded(inputs_of))})
@@ -168,6 +180,10 @@ class Module:
         near = get_close_matches(name, methods, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(methods)}"
         raise UnityError(f"{type(self).__name__} has no method {name!r}", hint=hint)
+
+
+def _is_array(value: object) -> bool:
+    return hasattr(value, "__dlpack__")
 
 
 def _require_inputs(run: Callable[..., object], name: str, inputs: Mapping[str, object]) -> None:
@@ -226,22 +242,32 @@ class Sequential(Module):
         return x
 
 
-def _walk(of: object, prefix: str) -> Iterator[tuple[str, Parameter]]:
-    """The parameters below something, with their dotted names."""
+def _walk(of: object, prefix: str, around: tuple[object, ...]) -> Iterator[tuple[str, Parameter]]:
+    """The parameters below something that others are around, with their dotted names.
+
+    Raises:
+        UnityError: It is among those.
+    """
+    if any(of is other for other in around):
+        raise UnityError(
+            f"{prefix!r} is a {type(of).__name__} that it is a part of",
+            hint="keep what is around a module out of its attributes: give it to forward",
+        )
+    inner = (*around, of)
     match of:
         case Parameter():
             yield prefix, of
         case Sequential():
             others = {k: v for k, v in vars(of).items() if k != "parts"}
-            yield from _walk(of.parts, prefix)
-            yield from _walk(others, prefix)
+            yield from _walk(of.parts, prefix, inner)
+            yield from _walk(others, prefix, inner)
         case Module():
-            yield from _walk(vars(of), prefix)
+            yield from _walk(vars(of), prefix, inner)
         case Mapping():
             for key, value in of.items():
-                yield from _walk(value, f"{prefix}.{key}" if prefix else str(key))
+                yield from _walk(value, f"{prefix}.{key}" if prefix else str(key), inner)
         case list() | tuple():
             for k, value in enumerate(of):
-                yield from _walk(value, f"{prefix}.{k}" if prefix else str(k))
+                yield from _walk(value, f"{prefix}.{k}" if prefix else str(k), inner)
         case _:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from unity.op.call import bitwise, call_op
 from unity.op.movement.slicing import Index, part_of
 from unity.op.naming import instead_of_method
 from unity.op.table import OPS
+from unity.runtime.arrays.accept import accept
 
 if TYPE_CHECKING:
     from .parameter import Parameter
@@ -40,10 +41,17 @@ class Exporting:
     Attributes:
         builder: Grows the function.
         of: What a parameter is there.
+        known: Variables that were made for values.
     """
 
     builder: GraphBuilder
     of: Callable[[Parameter], Expr]
+    known: set[Var] = field(default_factory=set[Var])
+
+    def value(self, var: Var) -> Value:
+        """The value that a variable is."""
+        self.known.add(var)
+        return Value(var)
 
 
 CURRENT: ContextVar[Exporting | None] = ContextVar("CURRENT", default=None)
@@ -159,7 +167,8 @@ class Operand(ABC):
         return ops.abs(self)
 
     def __pos__(self) -> Value:
-        return Value(exporting().builder.emit(self.expr()))
+        state = exporting()
+        return state.value(state.builder.emit(self.expr()))
 
     def __and__(self, other: Operand | Array | int) -> Value:
         return _applied(bitwise([self.type.dtype], "and"), self, other)
@@ -248,7 +257,8 @@ class Operand(ABC):
         """
         operand: Operand = self
         made = part_of(_shape_of(self), at, take="ops.take").of(operand, _applied)
-        return made if isinstance(made, Value) else Value(exporting().builder.emit(made.expr()))
+        state = exporting()
+        return made if isinstance(made, Value) else state.value(state.builder.emit(made.expr()))
 
     def __setitem__(self, at: object, value: object) -> NoReturn:
         raise UnityError(
@@ -333,7 +343,16 @@ class Value(Operand):
         return self.var.type
 
     def expr(self) -> Expr:
-        """Its variable."""
+        """Its variable.
+
+        Raises:
+            UnityError: It is a value of another export.
+        """
+        if self.var not in exporting().known:
+            raise UnityError(
+                f"{self!r} is a value of another export: it is none of this graph",
+                hint="keep parameters and arrays in attributes, not values that forward computed",
+            )
         return self.var
 
     @property
@@ -393,19 +412,19 @@ class Operators:
         given = [_argument(a) for a in args]
         named = {k: _argument(v) for k, v in attrs.items()}
         call = call_op(self._prefix, *given, span=None, signatures=None, **named)
-        made = values_of(state.builder, state.builder.emit(call))
+        made = values_of(state, state.builder.emit(call))
         return cast("Value", made)
 
 
 ops = Operators()
 
 
-def values_of(builder: GraphBuilder, var: Var) -> Value | tuple[Value, ...]:
+def values_of(state: Exporting, var: Var) -> Value | tuple[Value, ...]:
     """A tensor, or the tensors of a tuple."""
     if isinstance(var.type, TupleType):
         fields = range(len(var.type.fields))
-        return tuple(Value(builder.emit(TupleGet(var, k))) for k in fields)
-    return Value(var)
+        return tuple(state.value(state.builder.emit(TupleGet(var, k))) for k in fields)
+    return state.value(var)
 
 
 def expr_of(value: object) -> Expr:
@@ -435,6 +454,9 @@ def _argument(value: object) -> object:
             return tuple(map(_argument, value))
         case np.ndarray():
             return Constant(value)
+        case _ if hasattr(value, "__dlpack__"):
+            found, _ = accept(value, None, "an operand")
+            return Constant(np.array(found, copy=True, order="C"))
         case _:
             return value
 

@@ -37,7 +37,10 @@ def _infer_assert(call: OpCall) -> Type:
         case PrimType(kind) if kind.kind == "bool":
             pass
         case found:
-            raise call.error(f"the condition must be a scalar bool, got {found}", hint="R.all(...) and R.any(...) make one of a tensor of bools")
+            raise call.error(
+                f"the condition must be a scalar bool, got {found}",
+                hint="R.all(...) and R.any(...) make one of a tensor of bools",
+            )
     if not isinstance(call.args[1], TupleType):
         raise call.error("takes a tuple of values")
     return TupleType(())
