@@ -397,3 +397,14 @@ def test_one_declares_its_result_and_is_it_in_the_end(tmp_path: Path) -> None:
     (tmp_path / "second.py").write_text(text)
     with pytest.raises(unity.UnityError, match="a function above it was told that it is"):
         script.module(runpy.run_path(str(tmp_path / "second.py"))["calls"])
+
+
+def test_a_function_of_python_is_no_function_of_the_program() -> None:
+    text = """
+@script.function
+def main(f: R.Func([f32[Tensor, 2]], f32[Tensor, 2]), x: f32[Tensor, 2]) -> f32[Tensor, 2]:
+    return f(x)
+"""
+    compiled = unity.compile(script.parse(text))["main"]
+    with pytest.raises(unity.UnityError, match="calls a function that it is given, got function"):
+        compiled(lambda x: x, np.zeros(2, np.float32))

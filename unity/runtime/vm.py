@@ -166,7 +166,8 @@ class VM:
                 )
             case p.CallClosure(dst, closure, args):
                 made = regs[closure]
-                assert isinstance(made, Closure)
+                if not isinstance(made, Closure):
+                    raise _no_function(made, frame.code.labels[pc])
                 values = [_read(regs, a) for a in args]
                 what = self.argument(made.function)
                 _assign(
@@ -343,6 +344,14 @@ def bind_arguments(
 
 def _sizes(sizes: Sequence[Size], slots: Sequence[int | None]) -> tuple[int, ...]:
     return tuple(evaluate(s, slots) for s in sizes)
+
+
+def _no_function(value: Value, label: str) -> UnityError:
+    return UnityError(
+        f"{label}: calls a function that it is given, got {type(value).__name__}",
+        hint="functions of the program are passed between its functions; one of Python is called "
+        "by name: unity.register_function and R.call_packed",
+    )
 
 
 def _extents(sizes: Sequence[Size], slots: Sequence[int | None], label: str) -> tuple[int, ...]:
