@@ -203,14 +203,14 @@ class GraphOperators(GraphNumbers):
             kind = self.type_of(base)
             if isinstance(kind, TensorType) and isinstance(kind.shape, tuple):
                 return self._part(node, base, kind.shape)
-            index = self.constant(node.slice)
             if not isinstance(kind, TupleType):
                 raise self.source.error(
                     node,
-                    f"{ast.unparse(node.value)!r} is neither a tuple nor a tensor of known rank: "
+                    f"{ast.unparse(node.value)!r} is neither a tuple nor a tensor of known sizes: "
                     "it can't be indexed",
                     "R.match_cast(value, type) says what its shape is",
                 )
+            index = self.constant(node.slice)
             if not isinstance(index, int) or not -len(kind.fields) <= index < len(kind.fields):
                 raise self.source.error(
                     node.slice, f"the tuple has {len(kind.fields)} fields, got index {index!r}"

@@ -59,7 +59,7 @@ def test_shapes_ranks_and_dtypes_are_known() -> None:
         ("x[..., ...]", r"an index of 0 axes"),
         ("x[:6, 7]", "index 7 of axis 1, which has 5: it is not known"),
         ("x[3]", "index 3 of axis 0, which has n: it is not known"),
-        ("R.shape_of(x)[0]", "is neither a tuple nor a tensor of known rank"),
+        ("R.shape_of(x)[0]", "is neither a tuple nor a tensor of known sizes"),
         ("y.shape", "the shape of 'y' is not known"),
     ],
 )

@@ -68,6 +68,27 @@ CASES = {
         "main takes 1 argument, got 2",
         r"its type is .*float32\(n,\)",
     ),
+    "a slice of unknown sizes": (
+        "@script.function\ndef f(x: f32[Tensor, R.rank(1)]) -> f32[Tensor, R.rank(1)]:\n"
+        "    return x[1:]\n",
+        "'x' is neither a tuple nor a tensor of known sizes",
+        r"R\.match_cast",
+    ),
+    "an index that is an expression": (
+        "@script.function\ndef f(x: f32[Tensor, n * 2]) -> f32[Tensor, ()]:\n"
+        "    return x[n // 3]\n",
+        r"index n // 3 of axis 0, which has .*n",
+        "min=1",
+    ),
+    "a buffer for an output in place": (
+        "@script.prim_func\n"
+        "def k(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:\n"
+        "    for i in range(n):\n        y[i] = x[i]\n"
+        "@script.function\ndef f(x: f32[Tensor, n]) -> f32[Tensor, n]:\n"
+        "    return R.call_tir(k, (x,), out=f32[Tensor, n], inplace=(0,))\n",
+        "k takes 2 buffers, got 1 inputs and 1 outputs",
+        "an output in place has none of its own",
+    ),
     "a method": (
         "class A:\n    @script.function\n    def f(self, x: f32[Tensor, n]) -> f32[Tensor, n]:\n"
         "        return x\n",

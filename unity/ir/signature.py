@@ -107,7 +107,8 @@ def check_call(
     if len(args) + len(fresh) != len(buffers):
         raise UnityError(
             f"{name} takes {len(buffers)} buffers, got {len(args)} inputs and {len(out)} outputs",
-            hint=hint,
+            hint=hint
+            + ("; an output in place has none of its own, it is its input's" if inplace else ""),
         )
     taken = [source for source in sources if source >= 0]
     if len(set(taken)) < len(taken) or any(source >= len(args) for source in taken):

@@ -21,6 +21,7 @@ from unity.ir.dims import (
     ceildiv,
     dim_max,
     dim_min,
+    dim_text,
     equal,
 )
 from unity.ir.dtype import Array
@@ -407,7 +408,8 @@ def part_of(shape: Sequence[Dim], index: object, take: str = "R.take") -> Part:
             begin = _place(i, size, take)
             if not (always_ge(begin, 0) and always_ge(size, as_dim(begin + 1))):
                 raise UnityError(
-                    f"index {i} of axis {axis}, which has {size}: it is not known to be there",
+                    f"index {dim_text(as_dim(i))} of axis {axis}, which has {dim_text(size)}: "
+                    "it is not known to be there",
                     hint='dim("n", min=1) says how many there are at least',
                 )
             _cut(found, axis, begin, as_dim(begin + 1), 1)
