@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
-from unity import te
+from unity import structural_equal, te
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
 from unity.ir.dims import dim
@@ -176,3 +178,13 @@ def test_one_of_hundreds_is_found_by_halves() -> None:
 
 def depth(e: PrimExpr) -> int:
     return 1 + max(depth(e.then), depth(e.orelse)) if isinstance(e, Select) else 0
+
+
+def test_one_axis_stands_for_itself() -> None:
+    x = te.placeholder((3, 4), "float32", "x")
+    k = te.reduce_axis(4, "k")
+    lone = te.compute((3,), lambda i: te.sum(x[i, k], axis=k), "y")
+    listed = te.compute((3,), lambda i: te.sum(x[i, k], axis=[k]), "y")
+    assert structural_equal(te.create_prim_func([x, lone]), te.create_prim_func([x, listed]))
+    with pytest.raises(UnityError, match="'axis': expected a ReduceAxis or reduce axes"):
+        te.sum(x[0, 0], axis=cast("Any", 1))

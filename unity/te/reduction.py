@@ -73,7 +73,7 @@ def as_extent(value: Extent) -> PrimExpr:
 def reduce(
     combiner: str | Combiner,
     values: Sequence[PrimExpr],
-    axis: Sequence[ReduceAxis],
+    axis: ReduceAxis | Sequence[ReduceAxis],
     init: Sequence[Operand] | None = None,
 ) -> Reduce:
     """A reduction of a tuple of values.
@@ -81,7 +81,7 @@ def reduce(
     Args:
         combiner: One of `COMBINERS` by name, or your own.
         values: The values of one step.
-        axis: The axes to reduce over.
+        axis: The axes to reduce over, or the one.
         init: What the accumulators start as; the combiner's identity by default.
     """
     if isinstance(combiner, str) and combiner not in COMBINERS:
@@ -92,7 +92,8 @@ def reduce(
     first = how.identity([v.dtype for v in values])
     if init is not None:
         first = tuple(as_prim_expr(i, v.dtype) for i, v in zip(init, values, strict=True))
-    return Reduce(how, tuple(values), tuple(axis), first)
+    axes = (axis,) if isinstance(axis, ReduceAxis) else tuple(axis)
+    return Reduce(how, tuple(values), axes, first)
 
 
 def _of_op(name: str, op: BinaryOp, identity: Callable[[DType], PrimExpr]) -> Combiner:
@@ -139,27 +140,31 @@ COMBINERS: dict[str, Combiner] = {
 }
 
 
-def _single(name: str, value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None) -> Reduce:
+def _single(
+    name: str, value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis], init: Operand | None
+) -> Reduce:
     return reduce(name, (value,), axis, None if init is None else (init,))
 
 
 @public
 def sum(  # noqa: A001
-    value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
+    value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
     """The sum over some axes, accumulated in the value's dtype."""
     return _single("sum", value, axis, init)
 
 
 @public
-def prod(value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None) -> Reduce:
+def prod(
+    value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis], init: Operand | None = None
+) -> Reduce:
     """The product over some axes."""
     return _single("prod", value, axis, init)
 
 
 @public
 def max(  # noqa: A001
-    value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
+    value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
     """The largest value; NaN if there is one."""
     return _single("max", value, axis, init)
@@ -167,7 +172,7 @@ def max(  # noqa: A001
 
 @public
 def min(  # noqa: A001
-    value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
+    value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
     """The smallest value; NaN if there is one."""
     return _single("min", value, axis, init)
@@ -175,7 +180,7 @@ def min(  # noqa: A001
 
 @public
 def any(  # noqa: A001
-    value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
+    value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
     """Whether some value is true."""
     return _single("any", value, axis, init)
@@ -183,21 +188,25 @@ def any(  # noqa: A001
 
 @public
 def all(  # noqa: A001
-    value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
+    value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
     """Whether every value is true."""
     return _single("all", value, axis, init)
 
 
 @public
-def argmax(index: PrimExpr | ReduceAxis, value: PrimExpr, axis: Sequence[ReduceAxis]) -> Reduce:
+def argmax(
+    index: PrimExpr | ReduceAxis, value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis]
+) -> Reduce:
     """The pair (index, value) of the largest value; the first of several, NaN above all."""
     at = index.var if isinstance(index, ReduceAxis) else index
     return reduce("argmax", (at, value), axis)
 
 
 @public
-def argmin(index: PrimExpr | ReduceAxis, value: PrimExpr, axis: Sequence[ReduceAxis]) -> Reduce:
+def argmin(
+    index: PrimExpr | ReduceAxis, value: PrimExpr, axis: ReduceAxis | Sequence[ReduceAxis]
+) -> Reduce:
     """The pair (index, value) of the smallest value; the first of several, NaN below all."""
     at = index.var if isinstance(index, ReduceAxis) else index
     return reduce("argmin", (at, value), axis)
