@@ -115,7 +115,9 @@ def native_layouts(program: Program, *, alone: bool = False) -> Plans:
         program: The bytecode.
         alone: Whether there is no Python, which could have the interpreter run some of them.
     """
-    why_not = {k: why for k, code in enumerate(program.functions) if (why := _host(code, program))}
+    why_not = {
+        k: why for k, code in enumerate(program.functions) if (why := host_call(code, program))
+    }
     settled = False
     while True:
         layouts: dict[int, Layout] = {}
@@ -147,7 +149,7 @@ def native_layouts(program: Program, *, alone: bool = False) -> Plans:
             return Plans(layouts, {k: v for k, v in asked.items() if k in called}, why_not)
 
 
-def _host(code: FunctionCode, program: Program) -> str:
+def host_call(code: FunctionCode, program: Program) -> str:
     """That a function calls one of the host; nothing if it does not."""
     hosts = (program.hosts[i.host] for i in code.code if isinstance(i, CallHost))
     return next((f"it calls Python ({name})" for name in hosts), "")

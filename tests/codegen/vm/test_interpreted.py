@@ -7,14 +7,20 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 import unity
+from tests.generators.graph import arguments_for, module
+from tests.interpreter.test_pipeline import arrays
+from unity.codegen.vm import native
+from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.runtime.hosts import registered
+from unity.runtime.program import FunctionCode, Program
 from unity.script import parse
 from unity.transform.graph import InlineFunctions
 
@@ -302,6 +308,24 @@ def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
     want = 2 * (-X + np.nonzero(-X > 0)[0].sum())
     np.testing.assert_allclose(exe["main"](X), want, rtol=1e-6)
     assert exe.native()["main"] == "native"
+
+
+@pytest.mark.parametrize("seed", [15, 18, 24, 99, 118, 121, 130, 137])
+def test_random_programs_with_functions_that_the_interpreter_runs(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(code: FunctionCode, program: Program) -> str:
+        return "" if code.name == "main" else "a test says so"
+
+    program = module(Random(seed))
+    monkeypatch.setattr(native, "host_call", said)
+    exe = unity.compile(program, pipeline=unity.pipeline().without(InlineFunctions))
+    assert exe.native()["main"] == "native"
+    args = arguments_for(program, np.random.default_rng(seed))
+    want = arrays(interpret(program, "main", args))
+    for _ in range(2):
+        for mine, theirs in zip(arrays(exe(*args)), want, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_a_library_for_c_has_no_python(tmp_path: Path) -> None:
