@@ -122,3 +122,21 @@ def test_a_part_that_is_empty_or_of_two_rows() -> None:
     for size in range(6):
         x = np.arange(size * 3, dtype=np.float32).reshape(size, 3)
         np.testing.assert_array_equal(exe(x), x[size - 3 : size - 1])
+
+
+@pytest.mark.parametrize("rows", range(4))
+def test_neighbours_are_as_many(rows: int) -> None:
+    """``x[1:]`` and ``x[:-1]`` have one size, of however few elements."""
+    module = parse("""
+n = dim("n")
+m = dim("m")
+@script.function
+def main(x: f32[Tensor, n, m]):
+    return x[1:] - x[:-1], x[2:, :1] - x[:-2, :1], x[:, 1:] - x[:, :-1]
+""")
+    x = np.arange(rows * 4, dtype=np.float32).reshape(rows, 4) ** 2
+    wanted = (x[1:] - x[:-1], x[2:, :1] - x[:-2, :1], x[:, 1:] - x[:, :-1])
+    for found in (interpret(module, "main", [x]), unity.compile(module)(x)):
+        assert isinstance(found, tuple)
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(a), b)

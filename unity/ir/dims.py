@@ -351,11 +351,15 @@ def always_ge(a: Dim, b: Dim) -> bool:
     True
     >>> always_ge(dim("n"), floordiv(dim("n"), 2)), always_ge(floordiv(dim("n"), 2), 1)
     (True, False)
+    >>> always_ge(dim("n"), dim_max(0, dim("n") - 1))
+    True
     """
     if type(a) is int and type(b) is int:
         return a >= b
     if isinstance(b, nodes.DimMin):
         return any(always_ge(a, as_dim(part)) for part in b.args)
+    if isinstance(b, nodes.DimMax):
+        return all(always_ge(a, as_dim(part)) for part in b.args)
     difference = sympy.expand(sympy.sympify(a) - sympy.sympify(b))
     low, _ = bounds(as_dim(difference))
     if low is not None and low >= 0:

@@ -97,6 +97,9 @@ def bounds_of(begin: Dim | None, end: Dim | None, stride: int, extent: Dim) -> t
     first, last = (0, extent) if stride > 0 else (as_dim(extent - 1), -1)
     start = _clamped(first if begin is None else begin, first, begin is None, stride, extent)
     stop = _clamped(last if end is None else end, last, end is None, stride, extent)
+    if stride == 1 and begin is not None and stop == extent and start != extent:
+        low = at_least(resolve(begin, extent), 0)  # nothing is left behind the end
+        return start, at_least(as_dim(extent - low), 0)
     distance = stop - start if stride > 0 else start - stop
     return start, at_least(ceildiv(as_dim(distance), abs(stride)), 0)
 
