@@ -325,7 +325,9 @@ def test_random_programs_with_functions_that_the_interpreter_runs(
     want = arrays(interpret(program, "main", args))
     for _ in range(2):
         for mine, theirs in zip(arrays(exe(*args)), want, strict=True):
-            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                mine.astype(np.float64), theirs.astype(np.float64), rtol=1e-4, atol=1e-5
+            )
 
 
 def test_a_library_for_c_has_no_python(tmp_path: Path) -> None:
