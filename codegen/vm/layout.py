@@ -116,7 +116,7 @@ def lay_out(
     """
     if code.captured or code.captured_slots:
         raise NotNativeError("it is a closure")
-    code, values = with_tensors(code)
+    program, (code, values) = code, with_tensors(code)
     code, traced = with_dims(code)
     layout = Layout(code, traced=traced, values=values)
     layout.read.update(slot for slots in traced.values() for slot in slots)
@@ -136,7 +136,7 @@ def lay_out(
         raise NotNativeError("it writes over its inputs, and gives tuples of tuples")
     for instruction in code.code:
         _learn(layout, instruction, may_call)
-    _require_given(code)
+    _require_given(program)
     layout.outputs = tuple(
         _resolved(layout, _tensor(code.registers[r], "a result")) for r in layout.results
     )

@@ -312,7 +312,7 @@ class GraphEvaluator(Evaluator):
             for a in given
             for v in (self.items([a]) if isinstance(a, ast.Starred) else [self.value(a)])
         ]
-        args = tuple(self._passed(a, v, kinds.get(k)) for k, (a, v) in enumerate(values))
+        args = tuple(self.passed(a, v, kinds.get(k)) for k, (a, v) in enumerate(values))
         if isinstance(function, Lifted):
             if len(args) != function.params:
                 many = f"{ast.unparse(node.func)} takes {function.params} arguments"
@@ -359,7 +359,7 @@ class GraphEvaluator(Evaluator):
             )
         return dict(enumerate(kind.params)) if isinstance(kind, FuncType) else {}
 
-    def _passed(self, node: ast.expr, value: object, wanted: Type | None) -> Expr:
+    def passed(self, node: ast.expr, value: object, wanted: Type | None) -> Expr:
         """An argument of a function: Python's numbers and texts become what its parameter is."""
         match wanted, value:
             case TensorType(() | 0 | None, DType() as kind), bool() | int() | float():
@@ -372,7 +372,7 @@ class GraphEvaluator(Evaluator):
             case ObjectType(), _:
                 return self.passed_object(node, value)
             case TupleType(kinds), tuple() | list() if len(value) == len(kinds):
-                fields = map(self._passed, items_of(node, len(value)), value, kinds)
+                fields = map(self.passed, items_of(node, len(value)), value, kinds)
                 return self.builder.atom(Tuple(tuple(fields), self.source.span(node)))
             case ShapeType(), tuple():
                 dims = [d.value if isinstance(d, PrimValue) else d for d in value]

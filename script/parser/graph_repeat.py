@@ -29,7 +29,7 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.lattice import erase, is_subtype, join
-from unity.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
+from unity.ir.types import ObjectType, PrimType, ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder
 
@@ -105,7 +105,7 @@ class GraphRepeats(GraphCounting):
             case ast.Return(None):
                 raise self.source.error(node, "a function returns a value", "return y")
             case ast.Return(ast.expr() as value):
-                found = self.expr(value)
+                found = self._result(value)
                 wanted = self.wanted or as_tensors(self.type_of(found))
                 found = self.number_as(value, found, wanted)
                 result = self.builder.atom(
@@ -120,6 +120,13 @@ class GraphRepeats(GraphCounting):
                 return self.leaving.on_continue()
             case _:
                 raise AssertionError(node)
+
+    def _result(self, node: ast.expr) -> Expr:
+        """What is returned: sizes are a shape and a text itself where that is declared."""
+        given = self.value(node)
+        if self.wanted is None or not _is_no_tensor(self.wanted):
+            return self.graph(node, given)
+        return self.passed(node, given, self.wanted)
 
     def returned(self, node: ast.Return, result: Expr) -> Expr:
         """What a suite gives that returns: the loop around it ends first."""
@@ -377,3 +384,10 @@ class GraphRepeats(GraphCounting):
         self.scope.pop()
         self._inside(outer)
         return body
+
+
+def _is_no_tensor(kind: Type) -> bool:
+    """Whether a type is, or has in it, a shape or anything."""
+    if isinstance(kind, TupleType):
+        return any(map(_is_no_tensor, kind.fields))
+    return isinstance(kind, ShapeType | ObjectType)

@@ -169,8 +169,48 @@ def main(x: f32[Tensor, n], first: R.Prim("bool")) -> tuple[R.Object, R.Object]:
     return s, R.text("three")
 """)
     exe = unity.compile(module, pipeline=unity.pipeline().without(InlineFunctions))
+    why = "bytecode: it gives a text or a dtype"
+    assert exe.native() == {"echo": "native", "main": why}
     assert exe["main"](X, True) == ("one", "three")
     assert exe["main"](X, False) == ("two", "three")
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ('"one"', "one"),
+        ('("one", n)', ("one", 4)),
+        ('R.dtype("int8")', np.dtype("int8")),
+        ("(x.shape, 2.5)", ((4,), 2.5)),
+    ],
+)
+def test_what_is_declared_as_anything_may_be_returned(result: str, value: object) -> None:
+    module = parse(f"""
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n]) -> R.Object:
+    return {result}
+""")
+    exe = unity.compile(module)
+    assert exe(X) == value
+    assert to_host(interpret(module, "main", [X])) == value
+    text = isinstance(value, str | np.dtype) or (isinstance(value, tuple) and "one" in value)
+    assert exe.native() == {"main": "bytecode: it gives a text or a dtype" if text else "native"}
+
+
+def test_shapes_are_returned_as_declared() -> None:
+    module = parse("""
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n]) -> R.Tuple(R.Shape(n, 1), f32[Tensor, n]):
+    return (n, 1), x
+@script.function
+def whole(x: f32[Tensor, n]) -> R.Shape(n):
+    return x.shape
+""")
+    exe = unity.compile(module)
+    assert exe["main"](X)[0] == (4, 1)
+    assert exe["whole"](X) == (4,)
 
 
 def test_c_is_told_that_it_has_no_objects(exe: unity.Executable, tmp_path: Path) -> None:
