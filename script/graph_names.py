@@ -69,7 +69,10 @@ def as_type(value: object) -> Type:
     """
     if isinstance(value, TensorType | ShapeType | PrimType | TupleType | FuncType | ObjectType):
         return value
-    raise UnityError(f"expected a type, got {value!r}", hint="types look like f32[Tensor, n, 128]")
+    raise UnityError(
+        f"expected a type, got {value!r}",
+        hint='types look like f32[Tensor, n, 128]; a number is R.Prim("int64")',
+    )
 
 
 if TYPE_CHECKING:

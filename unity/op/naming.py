@@ -146,6 +146,8 @@ def names_of(name: str) -> Names:
 
 
 _SWAPPED = "{R}.permute_dims({x}, (0, 2, 1))"
+_OF_LISTS = {"append": "{x} = [*{x}, y]", "extend": "{x} = [*{x}, *ys]"}
+"""Methods of Python's lists, which are tuples of a graph."""
 METHODS = {
     "T": "{R}.permute_dims({x})", "t": "{R}.permute_dims({x})", "mT": _SWAPPED,
     "permute": "{R}.permute_dims({x}, (1, 0))", "transpose": "{R}.permute_dims({x}, (1, 0))",
@@ -210,12 +212,14 @@ def instead_of_method(name: str, x: str, operators: str) -> str | None:
     "write it as in x = ops.nn.relu(x): values don't change"
     >>> instead_of_method("contiguous", "x", "R")
     "leave it out: values of a graph don't change, and lie in order"
+    >>> instead_of_method("append", "ys", "R")
+    'write it as in ys = [*ys, y]'
     """
     if name in _LEFT_OUT:
         return _LEFT_OUT[name]
     plain = name.rstrip("_")
     ours = next((n for n in (plain, f"nn.{plain}") if n in OPS), None)
-    said = METHODS.get(plain) or (f"{{R}}.{ours}({{x}})" if ours else None)
+    said = {**METHODS, **_OF_LISTS}.get(plain) or (f"{{R}}.{ours}({{x}})" if ours else None)
     if said is None:
         return None
     written = said.format(x=x, R=operators)

@@ -349,7 +349,7 @@ GRAPHS = (
         def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
             return x
         """,
-        hint="types look like f32[Tensor, n, 128]",
+        hint='types look like f32[Tensor, n, 128]; a number is R.Prim("int64")',
     ),
     Mistake(
         "An else behind a loop",

@@ -206,7 +206,7 @@ SCHEDULES = (
         b = unity.GraphBuilder()
         b.param("x", f32[Tensor, n, 4])
         """,
-        hint="types look like f32[Tensor, n, 128]",
+        hint='types look like f32[Tensor, n, 128]; a number is R.Prim("int64")',
     ),
     Mistake(
         "A kernel to tune that the program does not have",
