@@ -1870,8 +1870,10 @@ class nn:
         in float32; the weights of bfloat16 values are rounded to it.
 
         `causal_mask` hides later keys: with ``"TopLeft"`` query i sees keys up to i, with
-        ``"BottomRight"`` the last query sees all, the one before it all but one. Keys that a query
-        does not see count for nothing, whatever they hold, and blocks of them are not read.
+        ``"BottomRight"`` the last query sees all, the one before it all but one. Where there are
+        more queries than keys, ``"BottomRightAbs"``, which is Relax's BottomRight, lets query i see
+        keys up to ``i + L - keys``. Keys that a query does not see count for nothing, whatever they
+        hold, and blocks of them are not read.
 
         A row that sees no keys gives 0; with `zero_unseen` also one of which `bias` leaves nothing,
         whose scores are all -inf, and else NaN.
@@ -1891,7 +1893,8 @@ class nn:
             zero_unseen: whether a row of which `bias` leaves nothing gives 0, else NaN (True or
                 False; False).
             causal_mask: 'TopLeft': query i sees keys up to i; 'BottomRight': the last query
-                sees all; None: each sees all (text; None).
+                sees all; 'BottomRightAbs': up to i and the difference of the numbers of queries
+                and keys; None: each sees all (text; None).
         """
 
     @staticmethod
@@ -1914,7 +1917,8 @@ class nn:
             scale: what scores are multiplied by; None: 1 / sqrt(the extent of a head) (a
                 number; None).
             causal_mask: 'TopLeft': query i sees keys up to i; 'BottomRight': the last query
-                sees all; None: each sees all (text; None).
+                sees all; 'BottomRightAbs': up to i and the difference of the numbers of queries
+                and keys; None: each sees all (text; None).
             window_size: how many of the last keys that the causal mask leaves a query sees;
                 None: all (an int; None).
         """
@@ -1946,7 +1950,8 @@ class nn:
             scale: what scores are multiplied by; None: 1 / sqrt(the extent of a head) (a
                 number; None).
             causal_mask: 'TopLeft': query i sees keys up to i; 'BottomRight': the last query
-                sees all; None: each sees all (text; None).
+                sees all; 'BottomRightAbs': up to i and the difference of the numbers of queries
+                and keys; None: each sees all (text; None).
             window_size: how many of the last keys that the causal mask leaves a query sees;
                 None: all (an int; None).
         """

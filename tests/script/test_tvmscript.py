@@ -7,6 +7,7 @@ import linecache
 import numpy as np
 import pytest
 
+import unity
 from unity import script
 from unity.errors import UnityError
 from unity.interpreter import interpret
@@ -253,6 +254,28 @@ def main(x: R.Tensor((1, 4, 2, 8), "float32")):
 """
     printed = script.print_module(tvmscript.parse(text))
     assert 'R.nn.attention(x, x, x, causal_mask="BottomRight")' in printed
+
+
+@pytest.mark.parametrize("queries", [3, 10, 16])
+def test_bottom_right_is_relaxes(queries: int) -> None:
+    """Of more queries than keys, too: its diagonal lies the difference later."""
+    text = f"""
+@R.function
+def main(q: R.Tensor((1, {queries}, 2, 8), "float32"), k: R.Tensor((1, 8, 2, 8), "float32")):
+    return R.nn.attention(q, k, k, causal_mask="BottomRight")
+"""
+    module = tvmscript.parse(text)
+    rng = np.random.default_rng(queries)
+    q, k = (rng.standard_normal((1, n, 2, 8), np.float32) for n in (queries, 8))
+    scores = np.einsum("bihd,bjhd->bhij", q, k) / np.sqrt(8)
+    scores = np.where(np.tri(queries, 8, abs(8 - queries), bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    want = np.einsum("bhij,bjhd->bihd", weights, k)
+    np.testing.assert_allclose(unity.compile(module)(q, k), want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(interpret(module, "main", [q, k])), want, rtol=1e-4, atol=1e-5
+    )
 
 
 def kernel(

@@ -79,10 +79,6 @@ EXPLAINED: Mapping[str, str] = {
     "relax/test_transform_legalize_ops_nn.py:2537 Expected": "TVM's kernel takes axis 1 for the"
     " channels, of which the last axis has c: it reads max(c, h) elements of buffers that have c"
     " or h; with c = h both are the same",
-    "relax/test_transform_legalize_ops_nn.py:3850 AttentionBias": "of 16 queries and 8 keys"
-    " BottomRight hides none from any in TVM, whose diagonal lies abs(8 - 16) later; here, as in"
-    " flash-attention and torch's causal_lower_right, it ends in the last corner, and the first"
-    " 8 queries, that see no key, give 0",
     "relax/test_transform_legalize_ops_nn.py:449 Expected": "written for 8 groups: of fewer"
     " channels it makes nothing, and what it returns was never written",
     **dict.fromkeys(

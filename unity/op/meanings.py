@@ -45,6 +45,7 @@ MEANINGS: Mapping[str, str] = {
     "block_size": "the side of a block of pixels",
     "causal_mask": (
         "'TopLeft': query i sees keys up to i; 'BottomRight': the last query sees all; "
+        "'BottomRightAbs': up to i and the difference of the numbers of queries and keys; "
         "None: each sees all"
     ),
     "ceil_mode": "whether windows that reach beyond the end count, if they begin inside",

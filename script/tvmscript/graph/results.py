@@ -105,11 +105,27 @@ def _adaptive(_source: Source, call: ast.Call, given: Given, _named: Naming) -> 
     return call if said(given.get("output_size")) else given["data"]
 
 
+def _attention(_source: Source, call: ast.Call, given: Given, _named: Naming) -> ast.expr:
+    """The diagonal of ``BottomRight`` lies ``abs(keys - queries)`` later, as TVM makes it."""
+
+    def mask(value: ast.expr) -> ast.expr:
+        is_bottom = constant(value) == "BottomRight"
+        return at_place(ast.Constant("BottomRightAbs"), value) if is_bottom else value
+
+    if ast.dump(given["query"]) != ast.dump(given["key"]):
+        call.args = [mask(value) for value in call.args]
+        for keyword in call.keywords:
+            keyword.value = mask(keyword.value)
+    return call
+
+
 _RULES: Mapping[str, Callable[[Source, ast.Call, Given, Naming], ast.expr]] = {
     "R.nn.batch_norm": batch_norm,
     "R.nn.layer_norm": layer_norm,
     "R.nn.group_norm": group_norm,
     "R.nn.instance_norm": instance_norm,
+    "R.nn.attention": _attention,
+    "R.nn.attention_bias": _attention,
     "R.take": _take,
     "R.one_hot": _one_hot,
     "R.nn.pad": _pad,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from unity import te
-from unity.ir.attrs import Attrs
+from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, always_ge, dim_text, equal
 from unity.ir.dtype import BFLOAT16, BOOL, Array, DType
-from unity.ir.prim_expr import Imm, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import Real, real, working_dtype
 from unity.op.argument import common_dtype, has, require_equal, tensor, type_text
@@ -39,8 +39,20 @@ _PARAMS = (
 _AXES = "BLHD"
 _SCORED = "BHLD"
 """The order in which scores are made."""
-CAUSAL = ("TopLeft", "BottomRight")
-"""Which query sees the first key alone: the first one, or the one with which the last sees all."""
+CAUSAL = ("TopLeft", "BottomRight", "BottomRightAbs")
+"""Which query sees the first key alone: the first one, or the one with which the last sees all;
+with the third, Relax's, query i sees keys up to i and the difference of their numbers."""
+
+
+def later_of(causal: AttrValue, queries: int, keys: int) -> int:
+    """How many keys behind that of its own place a query sees, of two numbers that are known.
+
+    >>> [later_of(c, 6, 4) for c in (*CAUSAL, None)]
+    [0, -2, 2, 0]
+    """
+    return {"BottomRight": keys - queries, "BottomRightAbs": abs(keys - queries)}.get(
+        str(causal), 0
+    )
 
 
 def _layouts(attrs: Attrs) -> tuple[str, ...]:
@@ -70,7 +82,7 @@ def _checked_attrs(call: OpCall) -> None:
             raise call.error(f"{name!r} must be at least 1, got {call.attrs[name]!r}")
     if call.attrs["causal_mask"] not in (None, *CAUSAL):
         raise call.error(
-            f"'causal_mask' must be 'TopLeft', 'BottomRight' or None, "
+            f"'causal_mask' must be {', '.join(map(repr, CAUSAL))} or None, "
             f"got {call.attrs['causal_mask']!r}"
         )
     keys = call.attrs["keys"]
@@ -185,7 +197,9 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     )
 
     causal = attrs["causal_mask"]
-    later = count - out["L"] if causal == "BottomRight" else imm(0)
+    later = count - out["L"] if causal in ("BottomRight", "BottomRightAbs") else imm(0)
+    if causal == "BottomRightAbs":
+        later = Binary("max", later, out["L"] - count)
 
     def visible(i: Sequence[PrimExpr], value: PrimExpr, hidden: float) -> PrimExpr:
         """A value where the query sees the key."""
@@ -288,8 +302,7 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     seen: Array = np.array(True)
     if attrs["causal_mask"] is not None:
         rows, count = scores.shape[2:]
-        later = count - rows if attrs["causal_mask"] == "BottomRight" else 0
-        seen = np.tri(rows, count, later, bool)
+        seen = np.tri(rows, count, later_of(attrs["causal_mask"], rows, count), bool)
         scores = np.where(seen, scores, -np.inf)
     peak = scores.max(axis=3, keepdims=True, initial=-np.inf)
     if attrs["zero_unseen"]:
@@ -329,7 +342,11 @@ def _samples(seed: int) -> Sequence[Sample]:
         sample(_PARAMS, halves, scale=0.5),
         sample(_PARAMS, (*plain, unseen), zero_unseen=True),
         sample(_PARAMS, plain, causal_mask="TopLeft"),
-        sample(_PARAMS, (plain[0], *(x[:, :4] for x in plain[1:])), causal_mask="BottomRight"),
+        *(
+            sample(_PARAMS, (plain[0], *(x[:, :rows] for x in plain[1:])), causal_mask=causal)
+            for causal in CAUSAL[1:]
+            for rows in (2, 4)
+        ),
         sample(_PARAMS, (plain[0], *(s.array((b, 0, h, d)) for _ in range(2)))),
         sample(_PARAMS, (s.array((b, 0, h, d)), *plain[1:])),
     ]
@@ -353,8 +370,10 @@ OPS: tuple[OpDef, ...] = (
         in float32; the weights of bfloat16 values are rounded to it.
 
         `causal_mask` hides later keys: with ``"TopLeft"`` query i sees keys up to i, with
-        ``"BottomRight"`` the last query sees all, the one before it all but one. Keys that a query
-        does not see count for nothing, whatever they hold, and blocks of them are not read.
+        ``"BottomRight"`` the last query sees all, the one before it all but one. Where there are
+        more queries than keys, ``"BottomRightAbs"``, which is Relax's BottomRight, lets query i see
+        keys up to ``i + L - keys``. Keys that a query does not see count for nothing, whatever they
+        hold, and blocks of them are not read.
 
         A row that sees no keys gives 0; with `zero_unseen` also one of which `bias` leaves nothing,
         whose scores are all -inf, and else NaN.

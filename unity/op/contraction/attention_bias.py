@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unity.ir.attrs import Attrs
-from unity.ir.dims import dim_text, equal
+from unity.ir.dims import dim_max, dim_text, equal
 from unity.ir.dtype import INT64, Array
 from unity.ir.graph import Constant, Expr
 from unity.ir.types import TensorType, Type
@@ -17,7 +17,7 @@ from unity.op.attribute import INT, NUMBER, TEXT
 from unity.op.registry import OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from unity.op.sampling import Sampler, sample
 
-from .attention import CAUSAL
+from .attention import CAUSAL, later_of
 from .attention import OPS as ATTENTION
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def check_masks(call: OpCall) -> None:
     """
     causal, window = call.attrs["causal_mask"], call.attrs["window_size"]
     if causal not in (None, *CAUSAL):
-        raise call.error(f"'causal_mask' must be 'TopLeft', 'BottomRight' or None, got {causal!r}")
+        raise call.error(
+            f"'causal_mask' must be {', '.join(map(repr, CAUSAL))} or None, got {causal!r}"
+        )
     if window is not None and (causal is None or call.integer("window_size") < 1):
         raise call.error(
             f"'window_size' must be a positive int beside a causal mask, got {window!r} beside "
@@ -82,8 +84,11 @@ def _expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Exp
     rows, keys = e.shape_of(q)[1], e.shape_of(k)[1]
     at = e.op("reshape", e.op("arange", 0, rows, 1, dtype=INT64), (rows, 1))
     place = e.op("arange", 0, keys, 1, dtype=INT64)
-    if attrs["causal_mask"] == "BottomRight":
-        at = e.op("add", at, e.op("dims", keys - rows, dtype=INT64))
+    later = keys - rows
+    if attrs["causal_mask"] == "BottomRightAbs":
+        later = dim_max(later, rows - keys)
+    if attrs["causal_mask"] in ("BottomRight", "BottomRightAbs"):
+        at = e.op("add", at, e.op("dims", later, dtype=INT64))
     behind = e.op("subtract", at, place)
     size = Constant(np.array(int_attr(attrs, "window_size"), np.int64))
     seen = e.op("less", behind, size)
@@ -97,7 +102,7 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     assert row.reference is not None
     if attrs["window_size"] is not None:
         q, k = arrays[:2]
-        later = k.shape[1] - q.shape[1] if attrs["causal_mask"] == "BottomRight" else 0
+        later = later_of(attrs["causal_mask"], q.shape[1], k.shape[1])
         behind = np.arange(q.shape[1])[:, None] + later - np.arange(k.shape[1])
         added = arrays[3] if len(arrays) > 3 else np.zeros(1, q.dtype)
         seen = behind < int_attr(attrs, "window_size")
@@ -118,6 +123,7 @@ def _samples(seed: int) -> Sequence[Sample]:
         sample(_PARAMS, (*same, s.array((4, 4))), causal_mask="TopLeft"),
         sample(_PARAMS, same, causal_mask="TopLeft", window_size=2),
         sample(_PARAMS, (q, k, v, s.array((1, 1, 6))), causal_mask="BottomRight", window_size=3),
+        sample(_PARAMS, (q, k[:, :2], v[:, :2]), causal_mask="BottomRightAbs", window_size=4),
     ]
 
 

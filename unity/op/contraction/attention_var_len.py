@@ -18,6 +18,7 @@ from unity.op.attribute import INT, NUMBER, TEXT
 from unity.op.registry import OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from unity.op.sampling import Sampler, sample
 
+from .attention import later_of
 from .attention_bias import check_masks
 
 if TYPE_CHECKING:
@@ -83,8 +84,10 @@ def _expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Exp
     seen = e.op("logical_and", seen, e.op("expand_dims", inside, 1))
     if attrs["causal_mask"] is not None:
         at = place
-        if attrs["causal_mask"] == "BottomRight":
+        if attrs["causal_mask"] in ("BottomRight", "BottomRightAbs"):
             longer = e.op("subtract", _lengths(e, key_starts, own), _lengths(e, starts, own))
+            if attrs["causal_mask"] == "BottomRightAbs":
+                longer = e.op("abs", longer)
             at = e.op("add", at, longer)
         behind = of("subtract", at, key_place)
         seen = e.op("logical_and", seen, e.op("greater_equal", behind, _integer(0)))
@@ -129,7 +132,7 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
         rows, keys = (slice(b[n], b[n + 1]) for b in bounds)
         scores = np.einsum("ihd,jhd->hij", real(q)[0, rows], real(k)[0, keys]) * factor
         i, j = np.ogrid[: scores.shape[1], : scores.shape[2]]
-        later = scores.shape[2] - scores.shape[1] if attrs["causal_mask"] == "BottomRight" else 0
+        later = later_of(attrs["causal_mask"], *scores.shape[1:])
         seen = np.full(scores.shape[1:], True)
         if attrs["causal_mask"] is not None:
             seen &= j <= i + later
@@ -155,6 +158,7 @@ def _samples(seed: int) -> Sequence[Sample]:
         sample(_PARAMS, (q, k, v, starts, most), causal_mask="TopLeft", window_size=2, scale=0.7),
         sample(_PARAMS, crossed),
         sample(_PARAMS, crossed, causal_mask="BottomRight"),
+        sample(_PARAMS, crossed, causal_mask="BottomRightAbs"),
         sample(_PARAMS, (q, k, v, np.array([0, 0, 5], np.int64), most)),
     ]
 
