@@ -23,6 +23,13 @@ from unity.machine.target import Target
 from unity.runtime.artifact.match import check_target
 from unity.runtime.executable import Executable
 from unity.transform import Pipeline, Precision
+from unity.tuning.asked import (
+    check_called,
+    check_files,
+    check_limits,
+    check_measurable,
+    check_spaces,
+)
 from unity.tuning.cost import CostModel, PriorModel, cost_model
 from unity.tuning.fleet import DEVICE, FleetRunner
 from unity.tuning.records import Records
@@ -93,6 +100,7 @@ def tune(
         kernels: Names of those to be tuned; all if there are none.
         spaces: Functions that take steps on a `Schedule` and leave choices to ``sample_*``: each is
             searched where it is not refused, beside our own spaces.
+            Records tell them by their names.
         strategy: ``"evolution"``, ``"annealing"`` or ``"random"`` (chance alone: no model chooses).
         learn: Whether a model learns which candidates are worth measuring (`xgboost-cpu`; without
             it they are ranked by estimate).
@@ -109,13 +117,18 @@ def tune(
         What was found; printing it shows a table.
 
     Raises:
-        UnityError: The target is another machine, there is no such kernel, size or strategy, or the
-            program can't be compiled.
+        UnityError: The target is another machine, there is no such kernel, size or strategy, a
+            space is refused for every kernel, a file can't be written, or the program can't be
+            compiled.
     """
-    if trials is not None and trials < 1:
-        raise UnityError(f"trials={trials}", hint="at least 1")
-    if seconds is not None and seconds <= 0:
-        raise UnityError(f"seconds={seconds}", hint="more than 0")
+    check_limits(trials, seconds)
+    if scheduler is None and device != DEVICE:
+        raise UnityError(
+            f"device={device!r} are workers, and there is no scheduler",
+            hint='scheduler="tcp://host:8786"',
+        )
+    if watch is not None:
+        check_called("watch", watch, "def watch(progress: Progress) -> None")
     fleet = None if scheduler is None else FleetRunner(scheduler, device)
     target = target if fleet is None else fleet.target(threads)
     module, passes, context = prepared(
@@ -125,7 +138,10 @@ def tune(
         check_target(context.target, "what is to be tuned")
     several = assignments(sizes or {})
     _check_sizes(module.graph_functions().values(), sizes or {})
+    check_measurable(several)
     tasks = _wanted(tasks_of(module, passes, context, several), kernels)
+    check_spaces(spaces, tasks)
+    check_files(db, report)
     records = Records(db)
     begin = time.monotonic()
     ranking: CostModel = cost_model(seed) if learn else PriorModel()

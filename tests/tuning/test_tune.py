@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -179,6 +180,20 @@ def test_a_search_is_tired_when_what_it_finds_gets_no_better(
     assert is_tired(search) is tired
 
 
+def test_nothing_is_measured_twice() -> None:
+    """Neither what a space begins with: it is not drawn again beside it, nor later."""
+    (task,) = tasks(ROWS.replace("R.nn.softmax", "R.nn.relu"), n=4)
+    spaces = [ProgramSpace(task.func, task.target, multi_level_tiles)]
+    search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
+    points: list[Point] = []
+    while proposals := search.propose(8):
+        for proposal in proposals:
+            points.append(proposal.point)
+            search.tell(proposal, Measured(2.0, 1.0))
+    assert search.exhausted
+    assert len(points) == len(set(points)) > 1
+
+
 def test_luck_is_found_out_at_the_end() -> None:
     """What seemed fast is measured again for longer; records tell what it took then."""
     (task,) = tasks(MATMUL)
@@ -238,11 +253,36 @@ def test_failures_are_trials_too() -> None:
         ({"kernels": ["nothing"]}, "no kernel 'nothing' to tune"),
         ({"strategy": "luck"}, "no strategy 'luck'"),
         ({"sizes": {"m": 3}}, "sizes: no symbol 'm'"),
+        ({"seconds": float("nan")}, "seconds=nan"),
+        ({"sizes": {"n": (4, 0)}}, "sizes: 'n' is 0: there is nothing to time"),
+        ({"device": "board"}, "device='board' are workers, and there is no scheduler"),
+        ({"watch": lambda: None}, "watch is called with one argument"),
+        ({"spaces": [lambda: None]}, "spaces: '<lambda>' is called with one argument"),
+        ({"spaces": [lambda sch: None] * 2}, "spaces: 2 are called '<lambda>'"),
+        ({"spaces": [multi_level_tiles]}, "spaces: 'multi_level_tiles' is a space of Unity's"),
+        ({"spaces": [partial(rows_at_once)]}, "has no name for records"),
+        (
+            {"spaces": [lambda sch: sch.get_loops("gone")]},
+            "spaces: '<lambda>' is refused for every kernel: softmax: there is no block 'gone'",
+        ),
     ],
 )
 def test_what_can_not_be_is_refused(options: Any, message: str) -> None:
     with pytest.raises(UnityError, match=message):
         unity.tune(parse(ROWS), **options)
+
+
+@pytest.mark.parametrize("option", ["db", "report"])
+def test_what_can_not_be_written_is_told_before_anything_is_measured(
+    option: str, tmp_path: Path
+) -> None:
+    def never(progress: Progress) -> None:
+        raise AssertionError("something was measured")
+
+    (tmp_path / "file").touch()
+    given: Any = {option: tmp_path / "file" / "within"}
+    with pytest.raises(UnityError, match="can't be written"):
+        unity.tune(parse(ROWS), trials=1, watch=never, **given)
 
 
 def test_another_machine_and_a_missing_file_are_refused(tmp_path: Path) -> None:

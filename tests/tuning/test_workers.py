@@ -13,13 +13,15 @@ import pytest
 import unity
 from unity.codegen.llvm.host import host_target
 from unity.codegen.workers.child import Child, ChildError, Message
+from unity.ir.equality import structural_equal
 from unity.script import parse
 from unity.transform import Context, pipeline
-from unity.transform.schedule import default_schedule
+from unity.transform.schedule import TensorIntrinsic, default_schedule, register_intrinsic
+from unity.transform.schedule.intrinsics import INTRINSICS
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
 from unity.tuning.tasks import tasks_of
-from unity.tuning.workers import Candidate, Measurer
+from unity.tuning.workers import Candidate, Measurer, intrinsics
 from unity.tuning.workers.run import Runner
 
 from .kernels import MATMUL, tasks
@@ -27,6 +29,32 @@ from .kernels import MATMUL, tasks
 HERE = replace(host_target(), threads=1)
 LARGE = MATMUL.replace(" 32,", " 128,").replace(" 48", " 256")
 """So much that its loops as written take many times what the default takes, whatever else runs."""
+
+DOUBLED = """
+@script.prim_func
+def doubled(a: f32[Buffer, 4, 16], c: f32[Buffer, 4, 16]) -> None:
+    for i, j in T.grid(4, 16):
+        with T.block("doubled"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = a[vi, vj] * 2.0
+
+@script.function
+def main(x: f32[Tensor, 4, 16]) -> f32[Tensor, 4, 16]:
+    return R.call_tir(doubled, (x,), out=f32[Tensor, 4, 16])
+"""
+EIGHT = """
+@script.prim_func
+def said(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        with T.block("said"):
+            vi = T.axis.spatial(8, i)
+            c[vi] = a[vi] * 2.0
+
+@script.prim_func
+def done(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
+    for i in T.vectorized(8):
+        c[i] = a[i] * 2.0
+"""
 
 
 @pytest.fixture(name="child")
@@ -75,6 +103,30 @@ def test_candidates_are_compiled_compared_and_timed() -> None:
     assert slower.ratio > 3
     assert "no block 'nothing'" in refused.why
     assert refused.seconds is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures here")
+@pytest.mark.long("starts two children, which import the compiler")
+def test_children_know_the_intrinsics_of_users() -> None:
+    """Which join the searches by themselves: a candidate made of one is compiled and measured."""
+    made = parse(EIGHT).prim_funcs()
+    register_intrinsic("test_eight", TensorIntrinsic(made["said"], made["done"]))
+    try:
+        (task,) = tasks(DOUBLED, HERE)
+        sch = Schedule(task.func, HERE)
+        _, row = sch.get_loops("b0")
+        sch.tensorize(sch.split(row, [None, 8])[1], "test_eight")
+        with Measurer(HERE) as measurer:
+            (found,) = measurer.measure(task, [Candidate(sch.trace)])
+        assert found.why == ""
+        texts = intrinsics.registered()
+        assert set(texts) >= {"test_eight"}
+    finally:
+        del INTRINSICS["test_eight"]
+    intrinsics.register(texts)
+    again = INTRINSICS.pop("test_eight")
+    assert structural_equal(again.description, made["said"])
+    assert structural_equal(again.implementation, made["done"])
 
 
 def test_constants_are_as_far_as_in_a_program_between_calls() -> None:

@@ -120,6 +120,7 @@ class Search:
     def propose(self, count: int) -> list[Proposal]:
         """Candidates to measure next; none where there is nothing left to try."""
         first = [] if self.trials or self._tried else self._firsts()
+        self._take(first[:count])
         wanted = count - len(first)
         if wanted <= 0:
             return first[:count]
@@ -129,10 +130,14 @@ class Search:
             self.exhausted = True
             return []
         chosen = self._chosen(pool, wanted) if self._strategy.ranked else pool
-        for proposal in (*first, *chosen):
+        self._take(chosen)
+        return [*first, *chosen]
+
+    def _take(self, proposals: Iterable[Proposal]) -> None:
+        """Note what is measured, or known: neither it nor what makes the same program is again."""
+        for proposal in proposals:
             self._tried.add(proposal.point)
             self._programs.add(fingerprint(proposal.schedule.func))
-        return [*first, *chosen]
 
     def _chosen(self, pool: list[Proposal], wanted: int) -> list[Proposal]:
         """The best of a pool by the model, and some of the others."""
@@ -147,9 +152,8 @@ class Search:
         points = [s.first(self._random) for s in self._spaces.values()]
         found = [p for p in map(self._proposal, filter(None, points)) if p is not None]
         usual = [p for p in found if p.point.space == RULES]
+        self._take(usual)
         for proposal in usual:
-            self._tried.add(proposal.point)
-            self._programs.add(fingerprint(proposal.schedule.func))
             self._ratios[proposal.point] = 1.0
             self._model.add(self.task.identity, proposal.features, 1.0)
         return self._ranked([p for p in found if p not in usual])

@@ -12,7 +12,7 @@ from .rows import rows_together
 from .tensorized import tensorized
 from .tiles import multi_level_tiles
 
-_PROGRAMS = (multi_level_tiles, rows_together, tensorized)
+PROGRAMS = (multi_level_tiles, rows_together, tensorized)
 
 
 def generic_spaces(func: PrimFunc, target: Target) -> list[ProgramSpace]:
@@ -22,5 +22,5 @@ def generic_spaces(func: PrimFunc, target: Target) -> list[ProgramSpace]:
         func: The kernel.
         target: The machine.
     """
-    spaces = [ProgramSpace(func, target, program, proven=True) for program in _PROGRAMS]
+    spaces = [ProgramSpace(func, target, program, proven=True) for program in PROGRAMS]
     return [space for space in spaces if space.first(Random(0)) is not None]

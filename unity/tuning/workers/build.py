@@ -13,6 +13,7 @@ from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
 
 from ..tasks.task import KERNEL
+from .intrinsics import register
 
 
 def build(request: Message) -> Message:
@@ -20,8 +21,10 @@ def build(request: Message) -> Message:
 
     Args:
         request: ``module`` is its text, ``target`` the machine, ``trace`` the steps (none of those
-            a rule would take: the kernel is compiled by default then), ``path`` the file.
+            a rule would take: the kernel is compiled by default then), ``path`` the file,
+            ``intrinsics`` the tensor intrinsics that the program registered (`registered`).
     """
+    register(request["intrinsics"])
     module = parse(str(request["module"]))
     target = target_from(str(request["target"]))
     trace = request.get("trace")

@@ -25,6 +25,7 @@ from unity.transform.schedule.trace import Trace
 from ..agreement import tolerance_of
 from ..tasks.task import CALLER, Task
 from ..timing import inputs_for, sizes_for
+from .intrinsics import registered
 from .runner import USUAL, LocalRunner, Measured, Reference, Runner, Timing
 
 BUILD_SECONDS = 30.0
@@ -175,6 +176,7 @@ class Measurer:
             "module": print_module(task.module()),
             "target": described(self._target),
             "trace": None if trace is None else trace.to_json(),
+            "intrinsics": registered(),
             "path": str(path),
         }
         builder = self._free.get()
