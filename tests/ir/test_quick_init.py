@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, field, replace
 from typing import cast
@@ -9,8 +10,24 @@ from typing import cast
 import pytest
 
 from unity.ir.dims import Facts
-from unity.ir.dtype import FLOAT32, INT64
-from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, PrimVar, SizeVar, imm
+from unity.ir.dtype import BOOL, FLOAT32, INT64, DType
+from unity.ir.leaves import leaves
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Compare,
+    Imm,
+    Intrinsic,
+    Load,
+    Not,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    SizeVar,
+    imm,
+)
+from unity.ir.stmt import Buffer
 from unity.quick_init import quick_init
 
 
@@ -65,3 +82,38 @@ def test_numbers_are_one_node_and_keep_their_types() -> None:
     assert imm(True) == imm(1)
     assert type(imm(1, FLOAT32).value) is float
     assert imm(-1).value == -1
+
+
+BUFFER = Buffer("x", (imm(8),), FLOAT32)
+LESS = Compare("lt", imm(1), SizeVar("n"))
+
+
+@pytest.mark.parametrize(
+    ("node", "dtype"),
+    [
+        (Binary("add", imm(1.0, FLOAT32), imm(2.0, FLOAT32)), FLOAT32),
+        (LESS, BOOL),
+        (Compare("eq", Ramp(imm(0), imm(1), 4), Broadcast(imm(2), 4)), BOOL.with_lanes(4)),
+        (Not(LESS), BOOL),
+        (Select(LESS, imm(1.0, FLOAT32), imm(2.0, FLOAT32)), FLOAT32),
+        (Load(BUFFER, (imm(1),)), FLOAT32),
+        (Load(BUFFER, (Ramp(imm(0), imm(1), 8),)), FLOAT32.with_lanes(8)),
+        (Ramp(imm(0), imm(1), 4), INT64.with_lanes(4)),
+        (Broadcast(imm(2), 4), INT64.with_lanes(4)),
+    ],
+)
+def test_what_is_computed_has_the_dtype_of_its_operands(node: PrimExpr, dtype: DType) -> None:
+    assert node.dtype is dtype
+    assert replace(node).dtype is dtype  # made anew
+    assert copy.copy(node) == node
+
+
+def test_copies_find_anew_what_was_found() -> None:
+    i, n = PrimVar("i"), SizeVar("n")
+    e = i * 8 + n
+    assert leaves(e).sizes == {n}
+    copied = copy.deepcopy(e)
+    assert leaves(copied).sizes == {n}
+    assert hash(copied.b) == hash(n)
+    assert isinstance(copied.a, Binary)
+    assert leaves(copied).variables == {copied.a.a} != {i}  # variables are equal by identity

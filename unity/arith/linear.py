@@ -6,46 +6,54 @@ It is found once for each expression and kept in it; what divides, chooses or lo
 
 from __future__ import annotations
 
+from typing import Literal
+
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, SizeVar
+from unity.quick_init import setter
 
 from . import polynomial as poly
 from .polynomial import Poly
 
+_set_linear, _set_normal = setter(PrimVar, "linear"), setter(PrimVar, "normal")
+
 
 def linear(e: PrimExpr) -> Poly | None:
     """The normal form of an int64 expression; None where it may depend on what is known."""
-    try:
-        return e.linear
-    except AttributeError:
+    found = e.linear
+    if found is None:
         found = _found(e)
-        object.__setattr__(e, "linear", found)
-        return found
+        _set_linear(e, found)
+    return None if found is False else found
 
 
 def normal(e: PrimExpr, p: Poly) -> PrimExpr:
     """The expression written from its normal form; itself where it is written so."""
-    try:
-        return e.normal
-    except AttributeError:
+    found = e.normal
+    if found is None:
         found = poly.to_expr(p)
         found = e if found == e else found
-        object.__setattr__(e, "normal", found)
-        object.__setattr__(found, "normal", found)
-        return found
+        _set_normal(e, found)
+        _set_normal(found, found)
+    return found
 
 
-def _found(e: PrimExpr) -> Poly | None:
+def _found(e: PrimExpr) -> Poly | Literal[False]:
     match e:
-        case Imm(int() as value):
-            return poly.constant(value)
+        case Binary():  # its operation is asked below: patterns of fields take their time
+            pass
         case PrimVar() | SizeVar():
             return poly.of_atom(e)
-        case Binary("add" | "sub" | "mul" as op, a, b):
-            x, y = linear(a), linear(b)
-            if x is None or y is None:
-                return None
-            if op == "mul":
-                return poly.multiply(x, y)
-            return poly.add(x, y, 1 if op == "add" else -1)
+        case Imm(int() as value):
+            return poly.constant(value)
         case _:
-            return None
+            return False
+    op = e.op
+    if op not in ("add", "sub", "mul"):
+        return False
+    x = linear(e.a)
+    y = None if x is None else linear(e.b)
+    if x is None or y is None:
+        return False
+    if op == "mul":
+        return poly.multiply(x, y)
+    return poly.add(x, y, 1 if op == "add" else -1)

@@ -63,11 +63,10 @@ class Rewriter:
 
     def _linear(self, e: PrimExpr) -> Poly | None:
         """The poly of an expression where nothing that is known changes it."""
-        try:
-            found = e.linear
-        except AttributeError:
-            found = linear(e)
+        found = e.linear
         if found is None:
+            found = linear(e)
+        if found is None or found is False:
             return None
         numbers = self._numbers
         if numbers is None:

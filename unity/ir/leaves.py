@@ -23,6 +23,7 @@ from unity.ir.prim_expr import (
     Select,
     SizeVar,
 )
+from unity.quick_init import setter
 
 
 class Leaves(NamedTuple):
@@ -50,14 +51,16 @@ _NO_SIZES: frozenset[SizeVar] = frozenset()
 _NOTHING = Leaves(_NO_VARIABLES, _NO_SIZES, (), (), (), ())
 
 
+_set_leaves = setter(PrimVar, "leaves")
+
+
 def leaves(e: PrimExpr) -> Leaves:
     """What an expression holds."""
-    try:
-        return e.leaves
-    except AttributeError:
+    found = e.leaves
+    if found is None:
         found = _found(e)
-        object.__setattr__(e, "leaves", found)
-        return found
+        _set_leaves(e, found)
+    return found
 
 
 def variables(e: PrimExpr) -> frozenset[PrimVar]:
@@ -72,10 +75,11 @@ def prim_loads(e: PrimExpr) -> tuple[Load, ...]:
 
 def _found(e: PrimExpr) -> Leaves:
     match e:
-        case Binary():
-            both = _both(leaves(e.a), leaves(e.b))
+        case Binary():  # first, being the most frequent
+            both = _both(e.a.leaves or leaves(e.a), e.b.leaves or leaves(e.b))
             if e.op in DIVISIONS:
-                return both._replace(divisions=(e, *both.divisions))
+                variables, sizes, loads, calls, selects, divisions = both
+                return Leaves(variables, sizes, loads, calls, selects, (e, *divisions))
             return both
         case Compare():
             return _both(leaves(e.a), leaves(e.b))
@@ -90,17 +94,20 @@ def _found(e: PrimExpr) -> Leaves:
         case Cast() | Broadcast():
             return leaves(e.value)
         case Select():
-            inside = _all((e.condition, e.then, e.orelse))
-            return inside._replace(selects=(e, *inside.selects))
+            variables, sizes, loads, calls, selects, divisions = _all(
+                (e.condition, e.then, e.orelse)
+            )
+            return Leaves(variables, sizes, loads, calls, (e, *selects), divisions)
         case Ramp():
             return _both(leaves(e.base), leaves(e.stride))
         case Load():
             inside = _all(e.indices)
             inside = inside if e.predicate is None else _both(inside, leaves(e.predicate))
-            return inside._replace(loads=(e, *inside.loads))
+            variables, sizes, loads, calls, selects, divisions = inside
+            return Leaves(variables, sizes, (e, *loads), calls, selects, divisions)
         case Intrinsic():
-            inside = _all(e.args)
-            return inside._replace(calls=(e, *inside.calls))
+            variables, sizes, loads, calls, selects, divisions = _all(e.args)
+            return Leaves(variables, sizes, loads, (e, *calls), selects, divisions)
         case _:
             assert_never(e)
 
@@ -113,17 +120,17 @@ def _all(parts: tuple[PrimExpr, ...]) -> Leaves:
 
 
 def _both(a: Leaves, b: Leaves) -> Leaves:
-    if a is _NOTHING:
-        return b
     if b is _NOTHING:
         return a
+    if a is _NOTHING:
+        return b
     variables, sizes, loads, calls, selects, divisions = b
-    plain = not (loads or calls or selects or divisions)
-    if plain and variables <= a.variables and sizes <= a.sizes:
+    held, measured, *_ = a
+    if not (loads or calls or selects or divisions) and variables <= held and sizes <= measured:
         return a
     return Leaves(
-        a.variables | variables if variables else a.variables,
-        a.sizes | sizes if sizes else a.sizes,
+        held | variables if variables else held,
+        measured | sizes if sizes else measured,
         a.loads + loads,
         a.calls + calls,
         a.selects + selects,

@@ -7,15 +7,17 @@ Every index and size is int64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from unity.arguments import shown
 from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import NO_FACTS, Facts
 from unity.ir.dtype import BOOL, INT64, DType
-from unity.quick_init import quick_init
+from unity.quick_init import Finds, quick_init, setter
 
 if TYPE_CHECKING:
     from unity.ir.leaves import Leaves
@@ -28,27 +30,25 @@ BinaryOp: TypeAlias = Literal[
 DIVISIONS: tuple[BinaryOp, ...] = ("floordiv", "floormod", "truncdiv", "truncmod")
 """Operations that stop a program where they divide integers by zero."""
 CompareOp: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+T = TypeVar("T")
 
 
 class _Operators:
     """Python's operators, each building one node and folding nothing (`unity.arith` simplifies)."""
 
-    _hash: int
-    leaves: Leaves  # as `unity.ir.leaves.leaves` gives them
-    linear: dict[tuple[PrimExpr, ...], int] | None  # as `unity.arith.linear` has it
-    normal: PrimExpr  # likewise
+    _hash: int | None
+    leaves: Leaves | None  # as `unity.ir.leaves.leaves` gives them
+    linear: dict[tuple[PrimExpr, ...], int] | Literal[False] | None  # as `unity.arith.linear` does
+    normal: PrimExpr | None  # likewise
     bits: int  # as `unity.arith.wrapping.data_bits` finds them, nothing being known of variables
     order: str  # as `unity.arith.polynomial.key` gives it
-    _dtype: DType
-    __slots__ = (
-        "_dtype",
-        "_hash",
-        "bits",
-        "leaves",
-        "linear",
-        "normal",
-        "order",
-    )  # found once: they are deep, and asked for often
+    # found once: they are deep, and asked for often
+    __slots__ = ("_hash", "bits", "leaves", "linear", "normal", "order")
+    __match_args__: tuple[str, ...]
+
+    def __reduce__(self) -> tuple[type[object], tuple[object, ...]]:
+        """A copy is made of the fields; what was found of them is found again."""
+        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
 
     def __add__(self, other: Operand) -> Binary:
         return Binary("add", *_both(self, other))
@@ -105,14 +105,46 @@ class _Operators:
         return Compare("ge", *_both(self, other))
 
 
+class _Computed(_Operators):
+    """What is computed of others: its dtype follows from theirs."""
+
+    dtype: DType
+    __slots__ = ("dtype",)
+
+
+_set_hash = setter(_Operators, "_hash")
+
+
 def _kept(node: _Operators, content: tuple[object, ...]) -> int:
     """The hash of a node's content, kept in the node."""
     found = hash(content)
-    object.__setattr__(node, "_hash", found)
+    _set_hash(node, found)
     return found
 
 
-@quick_init
+def _node(**found: Finds) -> Callable[[type[T]], type[T]]:
+    """A node: its slots besides the fields found, or left until they are asked for."""
+    return partial(quick_init, found=found, later=("_hash", "leaves", "linear", "normal"))
+
+
+def _bool_like(_op: CompareOp, a: PrimExpr, _b: PrimExpr) -> DType:
+    return BOOL.with_lanes(a.dtype.lanes)
+
+
+def _loaded(buffer: Buffer, indices: tuple[PrimExpr, ...], _predicate: PrimExpr | None) -> DType:
+    lanes = max([i.dtype.lanes for i in indices], default=1)
+    return buffer.dtype.with_lanes(lanes)
+
+
+def _stepped(base: PrimExpr, _stride: PrimExpr, lanes: int) -> DType:
+    return base.dtype.with_lanes(lanes)
+
+
+def _repeated(value: PrimExpr, lanes: int) -> DType:
+    return value.dtype.with_lanes(lanes)
+
+
+@_node()
 @dataclass(frozen=True, slots=True, eq=False)
 class PrimVar(_Operators):
     """A loop variable, block axis, let-bound value or scalar parameter. Equal by identity."""
@@ -122,7 +154,7 @@ class PrimVar(_Operators):
     span: Span | None = field(default=None, repr=False)
 
 
-@quick_init
+@_node()
 @dataclass(frozen=True, slots=True)
 class SizeVar(_Operators):
     """A symbol of the graph level, by value: the same unknown as ``dim(name, **facts)``."""
@@ -137,13 +169,11 @@ class SizeVar(_Operators):
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.name, self.facts))
+        found = self._hash
+        return _kept(self, (self.name, self.facts)) if found is None else found
 
 
-@quick_init
+@_node()
 @dataclass(frozen=True, slots=True)
 class Imm(_Operators):
     """A literal: an int, float or bool of a dtype."""
@@ -153,15 +183,13 @@ class Imm(_Operators):
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.value, self.dtype))
+        found = self._hash
+        return _kept(self, (self.value, self.dtype)) if found is None else found
 
 
-@quick_init
+@_node(dtype="a.dtype")
 @dataclass(frozen=True, slots=True)
-class Binary(_Operators):
+class Binary(_Computed):
     """Arithmetic on two values of one dtype.
 
     ``div`` is for floats; integers have floor and truncating division. ``min`` and ``max`` of
@@ -173,92 +201,56 @@ class Binary(_Operators):
     a: PrimExpr
     b: PrimExpr
 
-    @property
-    def dtype(self) -> DType:
-        """The operands', found once: sums are deep."""
-        try:
-            return self._dtype
-        except AttributeError:
-            object.__setattr__(self, "_dtype", found := self.a.dtype)
-            return found
-
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.op, self.a, self.b))
+        found = self._hash
+        return _kept(self, (self.op, self.a, self.b)) if found is None else found
 
 
-@quick_init
+@_node(dtype=_bool_like)
 @dataclass(frozen=True, slots=True)
-class Compare(_Operators):
+class Compare(_Computed):
     """A comparison of two values of one dtype; with NaN every one but ``ne`` is false."""
 
     op: CompareOp
     a: PrimExpr
     b: PrimExpr
 
-    @property
-    def dtype(self) -> DType:
-        """Bool, of as many lanes as the operands; found once."""
-        try:
-            return self._dtype
-        except AttributeError:
-            object.__setattr__(self, "_dtype", found := BOOL.with_lanes(self.a.dtype.lanes))
-            return found
-
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.op, self.a, self.b))
+        found = self._hash
+        return _kept(self, (self.op, self.a, self.b)) if found is None else found
 
 
-@quick_init
+@_node(dtype="a.dtype")
 @dataclass(frozen=True, slots=True)
-class Not(_Operators):
+class Not(_Computed):
     """Logical negation of a bool."""
 
     a: PrimExpr
 
-    @property
-    def dtype(self) -> DType:
-        """Bool."""
-        return self.a.dtype
-
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, ("not", self.a))
+        found = self._hash
+        return _kept(self, ("not", self.a)) if found is None else found
 
 
-@quick_init
+@_node(dtype="then.dtype")
 @dataclass(frozen=True, slots=True)
-class Select(_Operators):
+class Select(_Computed):
     """`then` where `condition`, else `orelse`. Loads in the branch not taken are not performed."""
 
     condition: PrimExpr
     then: PrimExpr
     orelse: PrimExpr
 
-    @property
-    def dtype(self) -> DType:
-        """The branches'."""
-        return self.then.dtype
-
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.condition, self.then, self.orelse))
+        found = self._hash
+        return _kept(self, (self.condition, self.then, self.orelse)) if found is None else found
 
 
-@quick_init
+@_node()
 @dataclass(frozen=True, slots=True)
 class Cast(_Operators):
     """A conversion by numpy's rules; float to integer truncates."""
@@ -268,15 +260,13 @@ class Cast(_Operators):
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.dtype, self.value))
+        found = self._hash
+        return _kept(self, (self.dtype, self.value)) if found is None else found
 
 
-@quick_init
+@_node(dtype=_loaded)
 @dataclass(frozen=True, slots=True)
-class Load(_Operators):
+class Load(_Computed):
     """One element of a buffer; in lowered form one index may be a `Ramp`, giving a vector.
 
     A false `predicate` lane reads nothing and yields zero.
@@ -286,25 +276,13 @@ class Load(_Operators):
     indices: tuple[PrimExpr, ...]
     predicate: PrimExpr | None = None
 
-    @property
-    def dtype(self) -> DType:
-        """The buffer's, with the lanes of the indices; found once."""
-        try:
-            return self._dtype
-        except AttributeError:
-            lanes = max([i.dtype.lanes for i in self.indices], default=1)
-            object.__setattr__(self, "_dtype", found := self.buffer.dtype.with_lanes(lanes))
-            return found
-
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.buffer, self.indices, self.predicate))
+        found = self._hash
+        return _kept(self, (self.buffer, self.indices, self.predicate)) if found is None else found
 
 
-@quick_init
+@_node()
 @dataclass(frozen=True, slots=True)
 class Intrinsic(_Operators):
     """A call of a named scalar function (``exp``, ``sqrt`` ...), a row of `unity.ir.intrinsics`."""
@@ -316,61 +294,39 @@ class Intrinsic(_Operators):
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.name, self.args, self.dtype, self.attrs))
+        found = self._hash
+        return (
+            _kept(self, (self.name, self.args, self.dtype, self.attrs)) if found is None else found
+        )
 
 
-@quick_init
+@_node(dtype=_stepped)
 @dataclass(frozen=True, slots=True)
-class Ramp(_Operators):
+class Ramp(_Computed):
     """The vector ``base, base + stride, ...``."""
 
     base: PrimExpr
     stride: PrimExpr
     lanes: int
 
-    @property
-    def dtype(self) -> DType:
-        """The base's, with lanes; found once."""
-        try:
-            return self._dtype
-        except AttributeError:
-            object.__setattr__(self, "_dtype", found := self.base.dtype.with_lanes(self.lanes))
-            return found
-
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.base, self.stride, self.lanes))
+        found = self._hash
+        return _kept(self, (self.base, self.stride, self.lanes)) if found is None else found
 
 
-@quick_init
+@_node(dtype=_repeated)
 @dataclass(frozen=True, slots=True)
-class Broadcast(_Operators):
+class Broadcast(_Computed):
     """A vector of equal values."""
 
     value: PrimExpr
     lanes: int
 
-    @property
-    def dtype(self) -> DType:
-        """The value's, with lanes; found once."""
-        try:
-            return self._dtype
-        except AttributeError:
-            object.__setattr__(self, "_dtype", found := self.value.dtype.with_lanes(self.lanes))
-            return found
-
     def __hash__(self) -> int:
         """Of the content, computed once."""
-        try:
-            return self._hash
-        except AttributeError:
-            return _kept(self, (self.value, self.lanes))
+        found = self._hash
+        return _kept(self, (self.value, self.lanes)) if found is None else found
 
 
 PrimExpr: TypeAlias = (
