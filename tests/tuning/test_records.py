@@ -99,6 +99,21 @@ def test_files_are_merged_and_pruned(tmp_path: Path) -> None:
     assert list(Records(both)) == [best("b", 0.7)]
 
 
+def test_other_files_are_not_written_over(tmp_path: Path) -> None:
+    model, db, other = (tmp_path / name for name in ("model.onnx", "db.jsonl", "other.jsonl"))
+    model.write_bytes(b"\x08\x08\nsomething else")
+    for path in (db, other):
+        Records(path).add(best(path.name))
+    for refused in (lambda: prune(model), lambda: merge([db, model], tmp_path / "all")):
+        with pytest.raises(UnityError, match=r"model\.onnx is no file of records"):
+            refused()
+    with pytest.raises(UnityError, match=r"other\.jsonl is there"):
+        merge([db], other)
+    assert model.read_bytes() == b"\x08\x08\nsomething else"
+    assert list(Records(other)) == [best("other.jsonl")]
+    assert merge([db, other], other) == 2
+
+
 def test_what_can_not_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnityError, match="is read only"):
         Records(tmp_path / "db.jsonl", read_only=True).add(trial())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from tests.transform.rules.families import narrow
 from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
 from unity.ir.equality import structural_equal
+from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 from unity.transform import Context, pipeline
 from unity.transform.rules.canonical import canonical
@@ -26,6 +28,7 @@ from unity.tuning.spaces import (
     Space,
     generic_spaces,
     multi_level_tiles,
+    packed,
     rows_together,
     tensorized,
 )
@@ -55,7 +58,18 @@ TURNED = """
 def main(x: f32[Tensor, 20, 37]) -> f32[Tensor, 37, 20]:
     return R.permute_dims(x)
 """
-BY_NAME = {p.__name__: p for p in (multi_level_tiles, rows_together, tensorized)}
+VNNI = replace(LANES, features=(*LANES.features, "avx512vnni", "avx512vl"))
+PACKED = """
+@script.function
+def main(x: A[Tensor, 5, 10], w: B[Tensor, 10, 7]):
+    return R.matmul(x, w, out_dtype="WIDE")
+"""
+CONVOLVED = """
+@script.function
+def main(x: A[Tensor, 1, 6, 2, 4], w: B[Tensor, 5, 6, 1, 2]):
+    return R.nn.conv2d(x, w, strides=(2, 2), padding=(0, 1, 0, 1), out_dtype="WIDE")
+"""
+BY_NAME = {p.__name__: p for p in (multi_level_tiles, rows_together, tensorized, packed)}
 WHOLE = """
 @script.function
 def main(x: f32[Tensor, 40]) -> f32[Tensor, 40]:
@@ -220,6 +234,39 @@ def test_instructions_are_found_by_structure(
     assert (point is None) is (intrinsic is None)
     if point is not None:
         assert_same(product, space.schedule(point).func, {})
+
+
+@pytest.mark.parametrize(
+    ("target", "types", "work", "intrinsics"),
+    [
+        (LANES, ("bf16", "bf16", "f32"), PACKED, {"avx512bf16_16x2"}),
+        (TILES, ("bf16", "bf16", "f32"), PACKED, {"amx_bf16_16x16x32", "amx_bf16_32x32x32"}),
+        (TILES, ("bf16", "bf16", "f32"), CONVOLVED, {"amx_bf16_16x16x32", "amx_bf16_32x32x32"}),
+        (VNNI, ("u8", "i8", "i32"), PACKED, {"vnni_u8s8_16x4"}),
+        (VNNI, ("u8", "i8", "i32"), CONVOLVED, {"vnni_u8s8_16x4"}),
+        (VNNI, ("i8", "i8", "i32"), PACKED, set[str]()),
+        (TARGET, ("u8", "i8", "i32"), PACKED, set[str]()),
+    ],
+)
+def test_products_of_any_layout_are_laid_out_for_dot_products(
+    target: Target, types: tuple[str, str, str], work: str, intrinsics: set[str]
+) -> None:
+    """Matrices and convolutions of parameters: nothing names an instruction, sizes fit none."""
+    a, b, out = types
+    text = work.replace(": A[", f": {a}[").replace(": B[", f": {b}[")
+    wide = {"f32": "float32", "i32": "int32"}[out]
+    (task,) = tasks(text.replace("WIDE", wide), target)
+    space, random = ProgramSpace(task.func, target, packed), Random(0)
+    found: dict[str, PrimFunc] = {}
+    for point in (space.sample(random) for _ in range(8)):
+        if point is not None:
+            laid = space.schedule(point)
+            (name,) = [str(i.args[1]) for i in laid.trace if i.name == "tensorize"]
+            found[name] = laid.func
+    assert found.keys() & intrinsics == intrinsics
+    assert bool(found) is bool(intrinsics)
+    for func in found.values():
+        assert_same(task.func, func, {})
 
 
 def test_spaces_are_of_a_machine() -> None:

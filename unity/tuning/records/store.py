@@ -143,13 +143,14 @@ def merge(sources: Sequence[Path], into: Path) -> int:
         How many there are.
 
     Raises:
-        UnityError: A file is missing, or can't be read or written.
+        UnityError: A file is missing, is none of records, or can't be read or written; `into` is
+            there and none of the sources.
     """
+    if into.exists() and into.resolve() not in {s.resolve() for s in sources}:
+        raise UnityError(f"{into} is there", hint="name it among the sources, or another file")
     found: dict[Record, None] = {}
     for source in sources:
-        if not source.exists():
-            raise UnityError(f"there is no file {source}")
-        found.update(dict.fromkeys(read(source)[0]))
+        found.update(dict.fromkeys(_of_records(source)))
     _write(into, found)
     return len(found)
 
@@ -161,14 +162,27 @@ def prune(path: Path) -> tuple[int, int]:
         How many records there were, and how many are left.
 
     Raises:
-        UnityError: The file is missing, or can't be read or written.
+        UnityError: The file is missing, is none of records, or can't be read or written.
     """
-    if not path.exists():
-        raise UnityError(f"there is no file {path}")
+    _of_records(path)
     records = Records(path)
     kept = [r for r in records.bests() if r.ratio <= WORTH]
     _write(path, kept)
     return len(records), len(kept)
+
+
+def _of_records(path: Path) -> list[Record]:
+    """The records of a file that is to have some.
+
+    Raises:
+        UnityError: It is missing, or what it holds are no records.
+    """
+    if not path.exists():
+        raise UnityError(f"there is no file {path}")
+    records, damaged, _ = read(path)
+    if damaged and not records:
+        raise UnityError(f"{path} is no file of records", hint="files of `unity tune --db`")
+    return records
 
 
 def _write(path: Path, records: Iterable[Record]) -> None:

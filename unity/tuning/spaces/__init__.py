@@ -3,6 +3,7 @@
 from .by_program import ProgramSpace, SpaceProgram
 from .by_rules import RuleSpace
 from .generic import generic_spaces
+from .packed import packed
 from .point import Point, Space
 from .rows import rows_together
 from .tensorized import tensorized
@@ -16,6 +17,7 @@ __all__ = [
     "SpaceProgram",
     "generic_spaces",
     "multi_level_tiles",
+    "packed",
     "rows_together",
     "tensorized",
 ]

@@ -48,7 +48,7 @@ def multi_level_tiles(sch: Schedule) -> None:
         done |= _below(sch, block)
     for block in sch.get_blocks():
         if block.name not in done and not _is_laid_out(sch, block):
-            _cut(sch, block)
+            cut(sch, block)
 
 
 def multiplies(sch: Schedule, block: BlockRef) -> bool:
@@ -151,7 +151,7 @@ def tile(
     return [*outer, a]
 
 
-def _cut(sch: Schedule, block: AnyBlock) -> None:
+def cut(sch: Schedule, block: AnyBlock) -> None:
     """A block's outer loops on threads, its last one in lanes."""
     kinds, loops = sch.axis_kinds(block), sch.get_loops(block)
     if not loops or len(kinds) != len(loops):
