@@ -17,7 +17,7 @@ import pytest
 import unity
 from unity.errors import UnityError
 from unity.script import parse
-from unity.tuning.fleet import FleetRunner
+from unity.tuning.fleet import FleetRunner, serve_device
 from unity.tuning.records import Records
 
 from .kernels import MATMUL
@@ -78,6 +78,8 @@ def test_a_scheduler_that_is_not_there_is_said() -> None:
         FleetRunner("tcp://127.0.0.1:9", timeout=1.0)
     with pytest.raises(UnityError, match="there is no scheduler at nonsense"):
         FleetRunner("nonsense://", timeout=1.0)
+    with pytest.raises(UnityError, match="there is no scheduler at nonsense: missing port"):
+        serve_device("nonsense", "board", 1.0)
 
 
 @pytest.mark.skipif(find_spec("distributed") is not None, reason="distributed is installed")

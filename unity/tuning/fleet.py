@@ -249,5 +249,6 @@ def serve_device(address: str, device: str, seconds: float | None = None) -> Non
 
     try:
         asyncio.run(work())
-    except (OSError, TimeoutError) as error:
-        raise UnityError(f"there is no scheduler at {address}: {error}") from error
+    except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+        why = error.__cause__ or error  # dask's own says that the worker failed to start
+        raise UnityError(f"there is no scheduler at {address}: {why}") from error
