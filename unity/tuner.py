@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from logging import getLogger
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from unity.arguments import public
 from unity.compilation import main_name, prepared
@@ -32,20 +32,19 @@ from unity.tuning.asked import (
 )
 from unity.tuning.cost import CostModel, PriorModel, cost_model
 from unity.tuning.fleet import DEVICE, FleetRunner
+from unity.tuning.in_program import Build, compared, saved
 from unity.tuning.records import Records
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.search import Search
 from unity.tuning.session import Progress, Session, Watch
 from unity.tuning.spaces import SpaceProgram
 from unity.tuning.tasks import Task, tasks_of
-from unity.tuning.timing import assignments, inputs_for, interleaved, sizes_for
-from unity.tuning.workers import Measurer
+from unity.tuning.timing import assignments, inputs_for, sizes_for
+from unity.tuning.workers import Measurer, Program
 from unity.tuning.workers.machine_key import key_of_target
 
 __all__ = ["tune"]
 log = getLogger("unity")
-_WHOLE_SECONDS, _WHOLE_ROUNDS = 0.3, 3
-"""How long the whole program is timed, and how often: memory lies elsewhere each time."""
 _FINISH = 0.1
 """The share of the time that is left for measuring once more what was found."""
 
@@ -78,9 +77,13 @@ def tune(
 
     Every candidate is compiled and run in a child process of its own, compared with what the
     default kernel gives, and timed by turns with it, before other processes where the system allows
-    it (at real-time priority: root, or a limit of ``rtprio``). What was measured is in the file
-    before the next is: Ctrl-C ends the search and keeps all; the next call goes on from there. The
-    fastest are measured once more at the end, for longer.
+    it (at real-time priority: root, or a limit of ``rtprio``). Both are timed within the program:
+    what is faster alone may be slower where other kernels have the caches. (On other machines, and
+    of programs that call Python, kernels are timed alone.) What was measured is in the file before
+    the next is: Ctrl-C ends the search and keeps all; the next call goes on from there. The fastest
+    are measured once more at the end, for longer, with what earlier sessions found: an earlier
+    compiler's default may have been slower. If the program as a whole is not faster, nothing of
+    what was found is used.
 
     Args:
         model: What to tune, as `unity.compile` takes it.
@@ -147,34 +150,39 @@ def tune(
     ranking: CostModel = cost_model(seed) if learn else PriorModel()
     programs: Sequence[SpaceProgram] = spaces
     session = Session(tasks, records, ranking, programs, strategy, seed, rules=rules)
-    stopped = False
-    told: Watch = watch if watch is not None else _nothing
-    with Measurer(context.target, fleet) as measurer:
-        try:
-            limit = None if seconds is None else seconds * (1 - _FINISH)
-            session.run(measurer, trials, limit, told)
-        except KeyboardInterrupt:
-            stopped = True
-        with suppress(KeyboardInterrupt):
-            session.confirm(measurer)
 
-    def build(db: Records | None) -> Executable:
+    def build(db: Records) -> Executable:
         return compile(
             model, target, dynamic=dynamic, threads=threads, precision=precision,
             pipeline=pipeline, db=db,
         )  # fmt: skip
 
+    stopped, whole = False, None
+    told: Watch = watch if watch is not None else _nothing
+    with TemporaryDirectory(prefix="unity-tune-") as made:
+        folder = Path(made)
+        program = None if fleet else _program(build, module[main_name(module)], several, folder)
+        with Measurer(context.target, fleet, program=program) as measurer:
+            try:
+                limit = None if seconds is None else seconds * (1 - _FINISH)
+                session.run(measurer, trials, limit, told)
+            except KeyboardInterrupt:
+                stopped = True
+            with suppress(KeyboardInterrupt):
+                session.confirm(measurer)
+                if session.gained and program is not None and not stopped:
+                    whole = compared(build, records, measurer, folder)
+                    if whole is not None and whole[1] > whole[0]:
+                        session.withdraw()
     found = TuningReport(
         key_of_target(context.target),
         session.trials,
         time.monotonic() - begin,
         tuple(sorted(map(_row, session.searches), key=lambda k: -k.before * k.calls)),
-        None,
+        whole,
         tuple(session.points),
         stopped,
     )
-    if found.gained and not (stopped or kernels or fleet):
-        found = replace(found, whole=_whole(build, records, several[-1], module[main_name(module)]))
     if report is not None:
         found.save(report)
     return found
@@ -195,21 +203,17 @@ def _check_sizes(functions: Iterable[Function], sizes: Iterable[str]) -> None:
             )
 
 
-def _whole(
-    build: Callable[[Records | None], Executable],
-    records: Records,
-    sizes: Mapping[str, int],
-    main: object,
-) -> tuple[float, float] | None:
-    """Seconds of a call of the program by default and tuned, by turns; None where none is made."""
+def _program(
+    build: Build, main: object, several: Sequence[Mapping[str, int]], folder: Path
+) -> Program | None:
+    """The program to time kernels in; None where it can't be saved, or no arguments be made up."""
     assert isinstance(main, Function)
     try:
-        inputs = inputs_for(main, sizes_for(main, sizes))
-    except UnityError:
+        inputs = [inputs_for(main, sizes_for(main, sizes)) for sizes in several]
+        return saved(build, inputs, folder)
+    except UnityError as error:
+        log.info("kernels are timed alone, not within the program: %s", error.message)
         return None
-    both = [build(None), build(records)]
-    rounds = [interleaved(both, inputs, _WHOLE_SECONDS) for _ in range(_WHOLE_ROUNDS)]
-    return min(r[0] for r in rounds), min(r[1] for r in rounds)
 
 
 def _row(search: Search) -> KernelReport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,26 @@ def test_a_candidate_that_is_measured_again_is_what_it_was_last() -> None:
         records.add(record)
     (found,) = records.bests()
     assert found.point == "steady"
+
+
+def test_what_was_measured_within_a_program_supersedes_what_was_found_before() -> None:
+    """Whatever it took alone, or within the program when the default was another one."""
+    alone = replace(best("alone", 0.4), date="2026-11-01")
+    older = replace(best("older", 0.5), date="2026-11-02", within=True)
+    slower = replace(best("slower", 1.6), date="2026-11-03", within=True)
+    lost = replace(best("lost", 2.1), date="2026-11-03", within=True)
+    later = replace(best("later", 1.5), date="2026-11-04")
+    records = Records()
+    found: list[str] = []
+    for record in (alone, later, older, slower, lost):
+        records.add(record)
+        (fastest,) = records.bests()
+        found.append(fastest.point)
+    assert found == ["alone", "alone", "older", "later", "later"]
+    records.add(replace(later, seconds=2.2))
+    assert [r.point for r in records.bests()] == ["slower"]
+    records.add(replace(slower, seconds=2.0))
+    assert records.replays(TARGET) == ()
 
 
 def test_records_of_another_machine_are_not_used() -> None:

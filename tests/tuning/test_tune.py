@@ -45,6 +45,7 @@ def test_what_is_found_is_kept_and_used_and_gone_on_from(tmp_path: Path) -> None
     found = unity.tune(module, threads=1, trials=3, db=db, report=tmp_path / "report")
     first = Records(db).trials()
     assert found.trials == len(first) == 3
+    assert all(r.within for r in Records(db).bests())
     assert [k.name for k in found.kernels] == ["fused_matmul_relu"]
     assert "fused_matmul_relu" in str(found)
     told = json.loads((tmp_path / "report" / "tuning.json").read_text())
@@ -228,6 +229,50 @@ def test_luck_is_found_out_at_the_end() -> None:
     assert asked == [1.1, 1.0, 0.85, 0.8]
     (best,) = records.bests()
     assert (best.point, best.ratio) == (proposals[4].point.text, 0.8)
+
+
+class Told(Measurer):
+    """Says of every candidate what it is given."""
+
+    def __init__(self, ratio: float | None) -> None:
+        """No children."""
+        self._ratio = ratio
+
+    def measure(
+        self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+    ) -> Iterator[Measured]:
+        return (Measured(self._ratio, 1.0, within=True) for _ in candidates)
+
+
+@pytest.mark.parametrize(("ratio", "used"), [(0.9, 1), (1.05, 0), (None, 0)])
+def test_what_is_in_use_is_asked_again(ratio: float | None, used: int) -> None:
+    """The default that it was compared with may have been an earlier compiler's."""
+    records, _ = by_hand(MATMUL, rows_at_once)
+    target = unity.compile(parse(MATMUL), threads=1).target
+    (task,) = tasks(MATMUL, target)
+    assert len(records.replays(target)) == 1
+    session = Session([task], records, PriorModel())
+    (search,) = session.searches
+    assert search.propose(4)[0].point == Point("mine", "[]")
+    session = Session([task], records, PriorModel())
+    session.confirm(Told(ratio))
+    (replay,) = records.replays(target) or [None]
+    assert (replay is not None) == bool(used)
+    assert session.gained == bool(used)
+
+
+def test_what_makes_the_program_no_faster_is_withdrawn() -> None:
+    records, _ = by_hand(MATMUL, rows_at_once)
+    target = unity.compile(parse(MATMUL), threads=1).target
+    (task,) = tasks(MATMUL, target)
+    session = Session([task], records, PriorModel())
+    session.confirm(Told(0.8))
+    assert [r.ratio for r in records.bests()] == [0.8]
+    session.withdraw()
+    assert not session.gained
+    assert records.replays(target) == ()
+    again = Session([task], records, PriorModel())
+    assert again.searches[0].in_use() == []
 
 
 def test_names_of_blocks_do_not_count() -> None:

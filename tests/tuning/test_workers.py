@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import unity
+from unity.codegen.assemble import assemble
 from unity.codegen.llvm.host import host_target
+from unity.codegen.lower import lower
 from unity.codegen.workers.child import Child, ChildError, Message
+from unity.ir.dtype import Array
 from unity.ir.equality import structural_equal
+from unity.runtime.kernel_timer import NativeKernel
 from unity.script import parse
 from unity.transform import Context, pipeline
 from unity.transform.schedule import TensorIntrinsic, default_schedule, register_intrinsic
@@ -21,7 +27,9 @@ from unity.transform.schedule.intrinsics import INTRINSICS
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
 from unity.tuning.tasks import tasks_of
+from unity.tuning.tasks.task import KERNEL
 from unity.tuning.workers import Candidate, Measurer, intrinsics
+from unity.tuning.workers.program import RunningProgram, read, written
 from unity.tuning.workers.run import Runner
 
 from .kernels import MATMUL, tasks
@@ -161,3 +169,51 @@ def test_calls_take_turns_with_copies(tmp_path: Path) -> None:
         runner.in_turn(lambda *arrays: met.append(tuple(map(id, arrays))))
     assert met[:3] == met[3:]
     assert [len({m[k] for m in met}) for k in (0, 1)] == [1, 3]
+
+
+def test_a_kernel_is_timed_within_its_program(tmp_path: Path) -> None:
+    """Its calls there, by turns with the default; what else there is runs as it does."""
+    text = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 64]):
+    y = R.nn.softmax(R.matmul(x, R.const("w")))
+    return R.matmul(y, R.const("v"))
+"""
+    weights = {name: np.eye(64, dtype=np.float32) * k for k, name in enumerate("wv", 1)}
+    module = parse(text, weights)
+    found = tasks_of(module, pipeline("cpu"), Context(HERE), [{"n": 8}, {"n": 32}])
+    task = next(t for t in found if "matmul" in t.name and dict(t.sizes) == {"n": 8})
+    assert {at for _, at in task.places} == {0}
+    assert {at for t in found for _, at in t.places} == {0, 1}
+    usual = unity.compile(module, threads=1)
+    inputs = [[np.ones((n, 64), np.float32)] for n in (8, 32)]
+    running = RunningProgram(usual, inputs)
+    alone = lower(task.module(), pipeline("cpu"), Context(HERE), None)
+    candidate = assemble(alone, "", {})
+    times = running.race(task.places, candidate, KERNEL, 3, 0.0)
+    assert times is not None
+    assert all(0 < t < 1 for t in times)
+    calls: list[tuple[int, ...]] = []
+
+    def noted(self: NativeKernel, arrays: Sequence[Array], sizes: Sequence[int]) -> object:
+        calls.append(arrays[-1].shape)
+        return 0, 1.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NativeKernel, "timed", noted)
+        assert running.race(task.places, candidate, KERNEL, 3, 0.0) == (1.0, 1.0)
+    assert len(calls) == 2 * 3 * task.count == 12
+    assert set(calls) == {(8, 64)}
+    assert running.race({("nothing", 0)}, candidate, KERNEL, 3, 0.0) is None
+    softmax = next(t for t in found if "softmax" in t.name)
+    assert running.race(softmax.places, candidate, KERNEL, 3, 0.0) is None
+
+
+def test_arguments_are_written_and_read(tmp_path: Path) -> None:
+    given = (np.arange(6, dtype=np.int64).reshape(2, 3), (3, 4), (np.ones(2, np.float16),))
+    found: Any = read(json.loads(json.dumps(written(given, tmp_path))))
+    array, shape, (half,) = found
+    np.testing.assert_array_equal(array, given[0])
+    assert shape == (3, 4)
+    assert (half.dtype, half.tolist()) == (np.float16, [1.0, 1.0])

@@ -122,9 +122,9 @@ class Executable:
         )
 
     def _bytecode(
-        self, watch: Callable[[Event], None], kernels: Sequence[Kernel] | None = None
+        self, watch: Callable[[Event], None] | None, kernels: Sequence[Kernel] | None = None
     ) -> PythonCall:
-        """The main function as the bytecode interpreter calls it, each instruction shown.
+        """The main function as the bytecode interpreter calls it, each instruction shown, if asked.
 
         Raises:
             UnityError: The kernels are for another machine.
@@ -283,6 +283,19 @@ class Executable:
     def trace(self, watch: Callable[[Event], None], *args: object, **named: object) -> Any:
         """Call the main function in the bytecode interpreter, showing each instruction that ran."""
         return self._bytecode(watch)(*args, **named)
+
+    @property
+    def kernel_calls(self) -> tuple[Kernel, ...]:
+        """The kernels as functions of their arrays and sizes, in the order of `kernels`."""
+        return tuple(self._parts.kernels)
+
+    def calling(self, kernels: Sequence[Kernel]) -> Callable[..., Any]:
+        """The main function in the bytecode interpreter, calling other functions as its kernels.
+
+        Args:
+            kernels: As many as `kernel_calls`, each of the same arrays and sizes.
+        """
+        return self._bytecode(None, kernels)
 
     @property
     def target(self) -> Target:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from random import Random
 
 import numpy as np
 
 from .cost import FEATURES, CostModel
-from .records import Best, Records, Trial
+from .records import Records, Trial, now
 from .scheduler import next_search
 from .search import Fast, Proposal, Search, strategy
 from .spaces import (
@@ -91,6 +90,7 @@ class Session:
         self._target = key_of_target(tasks[0].target) if tasks else ""
         self._learn_earlier()
         self.searches: list[Search] = []
+        in_use = [r for r in records.bests(self._target) if r.worth]
         for k, task in enumerate(tasks):
             spaces = spaces_of(task, programs, rules=rules, tiles=tiles)
             if not spaces:
@@ -99,10 +99,11 @@ class Session:
             known = [
                 t for t in records.trials(task.identity, self._target) if t.sizes == task.sizes
             ]
+            used = [r for r in in_use if (r.kernel, r.sizes) == (task.identity, task.sizes)]
             source = strategy(method, spaces)
-            self.searches.append(Search(task, spaces, source, model, random, known))
+            self.searches.append(Search(task, spaces, source, model, random, known, used))
         self.trials = 0
-        self._begin = time.monotonic()
+        self._begin, self._date = time.monotonic(), now()
 
     def _learn_earlier(self) -> None:
         """Teach the model what was measured before, of these kernels and others.
@@ -157,7 +158,7 @@ class Session:
 
     def _keep(self, search: Search, proposal: Proposal, measured: Measured) -> None:
         self.trials += 1
-        better = search.tell(proposal, measured)
+        told = search.tell(proposal, measured)
         task, point = search.task, proposal.point
         self.records.add(
             Trial(
@@ -172,49 +173,49 @@ class Session:
                 measured.why,
             )
         )
-        if better:
+        if told:
             self._keep_best(search, proposal, measured)
-        now = self.progress(task.name)
-        self.points.append((now.seconds, now.trials, now.now))
+        at = self.progress(task.name)
+        self.points.append((at.seconds, at.trials, at.now))
 
     def _keep_best(self, search: Search, proposal: Proposal, measured: Measured) -> None:
-        assert measured.seconds is not None
-        assert measured.reference is not None
-        task = search.task
-        self.records.add(
-            Best(
-                task.identity,
-                self._target,
-                task.sizes,
-                proposal.point.space,
-                proposal.point.text,
-                measured.seconds,
-                measured.reference,
-                proposal.schedule.trace.to_json(),
-                task.name,
-                datetime.now(UTC).isoformat(timespec="seconds"),
-            )
-        )
+        self.records.add(search.record(proposal, measured, self._target, self._date))
 
     def confirm(self, measurer: Measurer) -> None:
         """Measure the fastest of each kernel once more, for longer.
 
         What was luck is noted as what it is. It ends when the fastest of those measured again is
         ahead of all others, or has been compared with enough of them; what records call the fastest
-        is measured again in any case.
+        is measured again in any case, also what those of earlier sessions do.
         """
         for search in self.searches:
+            for used in search.in_use():
+                search.fast.setdefault(used.proposal.point, used)
             again: dict[Point, float] = {}
             while doubtful := _doubtful(search, again):
                 candidates = [Candidate(f.proposal.schedule.trace) for f in doubtful]
                 results = measurer.measure(search.task, candidates, SURE)
                 for fast, measured in zip(doubtful, results, strict=True):
                     again[fast.proposal.point] = fast.ratio = measured.ratio
-                    if measured.seconds is not None:
+                    if measured.seconds is not None or fast.asked:
                         self._keep_best(search, fast.proposal, measured)
             if again:
                 best = min(again, key=lambda p: again[p])
                 search.best, search.best_ratio = search.fast[best].proposal, min(1.0, again[best])
+
+    def withdraw(self) -> None:
+        """Note that what was found is not used: the program as a whole is not faster by it."""
+        for search in self.searches:
+            if search.best is not None:
+                usual = search.default_seconds
+                as_usual = Measured(usual, usual, within=True)
+                self._keep_best(search, search.best, as_usual)
+            search.best, search.best_ratio = None, 1.0
+
+    @property
+    def gained(self) -> bool:
+        """Whether a kernel is faster than by default."""
+        return any(s.best_ratio < 1.0 for s in self.searches)
 
     def progress(self, kernel: str) -> Progress:
         """How far it is."""

@@ -11,7 +11,9 @@ compiler. The format (version 1) of a line is an object with
 - ``seconds`` and ``reference``: the candidate's time and that of the default kernel, which ran by
   turns with it; ``null`` where it failed, and ``why`` tells that;
 - of a trial ``features``: what a cost model learns from;
-- of a best ``trace``: the steps (JSON as text), ``about``: for people, and ``date``.
+- of a best ``trace``: the steps (JSON as text), ``about``: for people, ``date``: when the
+  session began, and ``within``: whether both times are of calls within a program (older lines have
+  none: false). What a program is not faster with as a whole is said to take the default's time.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 from unity.runtime.records import RecordError, decode
 
 VERSION = 1
+WORTH = 0.98
+"""A record is used if its kernel takes at most this share of the default one's time."""
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 
@@ -56,15 +61,26 @@ class Best:
     trace: str
     about: str
     date: str
+    within: bool = False
 
     @property
     def ratio(self) -> float:
         """What it takes of the default kernel's time."""
         return self.seconds / self.reference if self.reference else 1.0
 
+    @property
+    def worth(self) -> bool:
+        """Whether it is used, if it is the fastest."""
+        return self.ratio <= WORTH
+
 
 Record: TypeAlias = Trial | Best
 KINDS: dict[str, type[Trial | Best]] = {"trial": Trial, "best": Best}
+
+
+def now() -> str:
+    """The date as records have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def encoded(record: Record) -> str:

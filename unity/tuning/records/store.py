@@ -16,8 +16,6 @@ from ..workers.machine_key import key_of_target
 from .record import Best, Record, Trial, decoded, encoded
 
 log = getLogger("unity")
-WORTH = 0.98
-"""A record is used if its kernel takes at most this share of the default one's time."""
 
 
 class Records:
@@ -86,17 +84,15 @@ class Records:
         ]
 
     def bests(self, target: str | None = None) -> list[Best]:
-        """For each kernel, sizes and machine the fastest; of one point the latest line counts."""
-        latest: dict[tuple[object, ...], Best] = {}
+        """For each kernel, sizes and machine the fastest; of one point the latest line counts.
+
+        What was found before the kernel was measured within a program no longer counts after it.
+        """
+        of: dict[tuple[object, ...], list[Best]] = {}
         for r in self._records:
             if isinstance(r, Best) and (target is None or r.target == target):
-                latest[r.kernel, r.target, r.sizes, r.space, r.point] = r
-        fastest: dict[tuple[object, ...], Best] = {}
-        for r in latest.values():
-            key = (r.kernel, r.target, r.sizes)
-            if key not in fastest or r.ratio < fastest[key].ratio:
-                fastest[key] = r
-        return list(fastest.values())
+                of.setdefault((r.kernel, r.target, r.sizes), []).append(r)
+        return [min(_counting(lines), key=lambda r: r.ratio) for lines in of.values()]
 
     def replays(self, target: Target) -> tuple[Replay, ...]:
         """What `ScheduleByRecord` takes: of each kernel the fastest, if that is worth it."""
@@ -110,8 +106,18 @@ class Records:
                 r.seconds,
             )
             for r in self.bests(key_of_target(target))
-            if r.ratio <= WORTH
+            if r.worth
         )
+
+
+def _counting(lines: Sequence[Best]) -> list[Best]:
+    """Of a kernel's lines, oldest first, those that count: the latest of each point."""
+    last = max((r.date for r in lines if r.within), default="")
+    latest: dict[tuple[str, str], Best] = {}
+    for r in lines:
+        if r.date > last or (r.within and r.date == last):
+            latest[r.space, r.point] = r
+    return list(latest.values())
 
 
 def _told(record: Best) -> str:
@@ -166,7 +172,7 @@ def prune(path: Path) -> tuple[int, int]:
     """
     _of_records(path)
     records = Records(path)
-    kept = [r for r in records.bests() if r.ratio <= WORTH]
+    kept = [r for r in records.bests() if r.worth]
     _write(path, kept)
     return len(records), len(kept)
 

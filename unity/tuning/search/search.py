@@ -16,10 +16,11 @@ from random import Random
 from unity.errors import UnityError
 from unity.ir.fingerprint import fingerprint
 from unity.transform.schedule.schedule import Schedule
+from unity.transform.schedule.trace import Trace
 
 from ..cost import CostModel, features
 from ..cost.features import Features
-from ..records import Trial
+from ..records import Best, Trial
 from ..spaces import Point, Space
 from ..spaces.by_rules import NAME as RULES
 from ..tasks import Task
@@ -56,11 +57,13 @@ class Fast:
         proposal: The candidate.
         ratio: What it took of the default's time.
         kept: Whether it was the fastest yet: records tell of it.
+        asked: Whether a record of an earlier session has it used, so that it is asked again.
     """
 
     proposal: Proposal
     ratio: float
     kept: bool = False
+    asked: bool = False
 
 
 class Search:
@@ -73,6 +76,8 @@ class Search:
         model: Ranks them; shared between kernels.
         random: Where chance comes from.
         known: Trials of this kernel in earlier sessions: they are not measured again.
+        used: Records of it that are in use. They are measured first, once more: what the default
+            took then is of an earlier compiler.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class Search:
         model: CostModel,
         random: Random,
         known: Iterable[Trial] = (),
+        used: Iterable[Best] = (),
     ) -> None:
         self.task = task
         self.best: Proposal | None = None
@@ -104,6 +110,7 @@ class Search:
         self._all = self._every(spaces)
         for trial in known:
             self._remember(trial)
+        self._used = {Point(r.space, r.point): r for r in used}
 
     def _every(self, spaces: Sequence[Space]) -> Iterator[Point] | None:
         """All points, where the first space has but few and there is no other one."""
@@ -119,7 +126,8 @@ class Search:
 
     def propose(self, count: int) -> list[Proposal]:
         """Candidates to measure next; none where there is nothing left to try."""
-        first = [] if self.trials or self._tried else self._firsts()
+        first = [] if self.trials else self._ranked([f.proposal for f in self.in_use()])
+        first += [] if self.trials or self._tried else self._firsts()
         self._take(first[:count])
         wanted = count - len(first)
         if wanted <= 0:
@@ -157,6 +165,25 @@ class Search:
             self._ratios[proposal.point] = 1.0
             self._model.add(self.task.identity, proposal.features, 1.0)
         return self._ranked([p for p in found if p not in usual])
+
+    def in_use(self) -> list[Fast]:
+        """What is in use by earlier records, as far as its steps still apply.
+
+        A space that users wrote need not be given for that. What does not apply isn't used either.
+        """
+        found: list[Fast] = []
+        for point, record in self._used.items():
+            schedule = Schedule(self.task.func, self.task.target)
+            try:
+                schedule.replay(Trace.from_json(record.trace))
+            except UnityError:
+                proposal = self._proposal(point) if point.space in self._spaces else None
+            else:
+                row = features(schedule.func, self.task.target, dict(self.task.sizes))
+                proposal = Proposal(point, schedule, row, 0.0)
+            if proposal is not None:
+                found.append(Fast(proposal, record.ratio, kept=True, asked=True))
+        return found
 
     def _pool(self, count: int) -> list[Proposal]:
         source = self._all or self._strategy.points(self._ratios, self._random)
@@ -201,23 +228,56 @@ class Search:
         ]
 
     def tell(self, proposal: Proposal, measured: Measured) -> bool:
-        """Learn what a candidate took; whether it is the fastest yet."""
+        """Learn what a candidate took; whether records are to tell of it.
+
+        They are of the fastest yet, and of what was in use before, whatever it takes now.
+        """
         self.trials += 1
         ratio = measured.ratio
-        better = False
+        better, asked = False, proposal.point in self._used
         if measured.seconds is not None and measured.reference:
             if self.default_seconds is None or measured.reference < self.default_seconds:
                 self.default_seconds = measured.reference
             self._ratios[proposal.point] = ratio
             self._model.add(self.task.identity, proposal.features, ratio)
             better = ratio < self.best_ratio
-            if ratio < 1.0:
-                self.fast[proposal.point] = Fast(proposal, ratio, better)
+            if ratio < 1.0 or asked:
+                self.fast[proposal.point] = Fast(proposal, ratio, better or asked, asked)
             if better:
                 self.best, self.best_ratio = proposal, ratio
         self.history.append(self.best_ratio)
         self.measured.append(min(ratio, self.measured[-1] if self.measured else ratio))
-        return better
+        return better or asked
+
+    def record(
+        self,
+        proposal: Proposal,
+        measured: Measured,
+        target: str,
+        date: str,
+    ) -> Best:
+        """The record of a candidate; one that failed is said to take what the default does.
+
+        Args:
+            proposal: The candidate.
+            measured: What it took.
+            target: What records call the machine.
+            date: When its session began.
+        """
+        usual = measured.reference or self.default_seconds or 0.0
+        return Best(
+            self.task.identity,
+            target,
+            self.task.sizes,
+            proposal.point.space,
+            proposal.point.text,
+            usual if measured.seconds is None else measured.seconds,
+            usual,
+            proposal.schedule.trace.to_json(),
+            self.task.name,
+            date,
+            measured.within,
+        )
 
     @property
     def seconds(self) -> float:

@@ -38,6 +38,10 @@ KERNEL, CALLER = "kernel", "main"
 """What a task's kernel and the graph function that calls it are called."""
 
 
+Place = tuple[str, int]
+"""A kernel's name in the program, and for which of the sizes that are tuned for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """A kernel to be tuned.
@@ -54,6 +58,7 @@ class Task:
         target: The machine.
         constants: Which operands of the call are constants, and how many bytes each has.
         between: Bytes of constants that the whole program has: it reads them between two calls.
+        places: Where the program calls it at these sizes.
     """
 
     identity: str
@@ -66,6 +71,7 @@ class Task:
     target: Target
     constants: Mapping[int, int] = field(default_factory=dict)
     between: int = 0
+    places: frozenset[Place] = frozenset()
 
     @property
     def copies(self) -> int:
@@ -131,7 +137,11 @@ def tasks_of(
         if unseen:
             params = (*params, ShapeType(tuple(unseen)))
         name = identity(func)
-        for here in {tuple(sorted((s.name, _size(s, given)) for s in symbols)) for given in sizes}:
+        at: dict[tuple[tuple[str, int], ...], set[Place]] = {}
+        for k, given in enumerate(sizes):
+            here = tuple(sorted((s.name, _size(s, given)) for s in symbols))
+            at.setdefault(here, set()).add((call.callee.name, k))
+        for here, places in at.items():
             key = (name, params, call.out, here)
             before = found.get(key)
             found[key] = Task(
@@ -145,6 +155,7 @@ def tasks_of(
                 target=ctx.target,
                 constants={k: read[a] for k, a in enumerate(call.args) if isinstance(a, Constant)},
                 between=sum(read.values()),
+                places=frozenset(places if before is None else before.places | places),
             )
     return sorted(found.values(), key=lambda t: (-t.count, t.name, t.sizes))
 

@@ -5,6 +5,6 @@ lines of JSON on standard input and output; kernels travel as text, arrays and e
 """
 
 from .measurer import Candidate, Measurer
-from .runner import LocalRunner, Measured, Reference, Runner
+from .runner import LocalRunner, Measured, Program, Reference, Runner
 
-__all__ = ["Candidate", "LocalRunner", "Measured", "Measurer", "Reference", "Runner"]
+__all__ = ["Candidate", "LocalRunner", "Measured", "Measurer", "Program", "Reference", "Runner"]

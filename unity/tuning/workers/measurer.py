@@ -26,7 +26,7 @@ from ..agreement import tolerance_of
 from ..tasks.task import CALLER, Task
 from ..timing import inputs_for, sizes_for
 from .intrinsics import registered
-from .runner import USUAL, LocalRunner, Measured, Reference, Runner, Timing
+from .runner import USUAL, LocalRunner, Measured, Program, Reference, Runner, Timing
 
 BUILD_SECONDS = 30.0
 """How long a candidate may be compiled."""
@@ -56,6 +56,7 @@ class Measurer:
         runner: Runs them; a child on this machine if not given.
         jobs: How many candidates are compiled at a time; as many as there are cpus if not given.
         build_seconds: How long compiling one may take.
+        program: Where kernels are timed on this machine; alone if not given.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Measurer:
         runner: Runner | None = None,
         jobs: int | None = None,
         build_seconds: float = BUILD_SECONDS,
+        program: Program | None = None,
     ) -> None:
         cpus = _cpus()
         alone = runner is None and target.threads == 1 and len(cpus) > 1
@@ -77,7 +79,8 @@ class Measurer:
         for builder in self._builders:
             self._free.put(builder)
         self._builds: list[Future[str]] = []
-        self._runner: Runner = runner or LocalRunner(cpus[-1:] if alone else ())
+        self._local = LocalRunner(cpus[-1:] if alone else (), program=program)
+        self._runner: Runner = runner or self._local
         self._task: Task | None = None
         self._count = 0
 
@@ -97,6 +100,7 @@ class Measurer:
         for builder in self._builders:
             builder.close()
         self._runner.close()
+        self._local.close()
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
@@ -128,6 +132,18 @@ class Measurer:
         ]
         return self._results(self._builds, paths, timing)
 
+    def whole(self, path: Path, seconds: float) -> tuple[float, float] | None:
+        """Seconds of a call of the program by default and of another one, by turns, here.
+
+        Args:
+            path: The other's executable.
+            seconds: How long each is run, about.
+
+        Returns:
+            None where there is no program, or one of them does not run.
+        """
+        return self._local.whole(path, seconds)
+
     def _results(
         self, builds: Sequence[Future[str]], paths: Sequence[Path], timing: Timing
     ) -> Iterator[Measured]:
@@ -151,7 +167,7 @@ class Measurer:
         main = task.module()[CALLER]
         assert isinstance(main, Function)
         inputs = self._written(task, inputs_for(main, sizes_for(main, dict(task.sizes))))
-        self._runner.take(Reference(task.name, path, inputs, tolerance_of(main)))
+        self._runner.take(Reference(task.name, path, inputs, tolerance_of(main), task.places))
         self._task = task
 
     def _written(self, task: Task, values: Sequence[object]) -> list[Message]:

@@ -17,7 +17,9 @@ from unity.runtime.artifact.read import load
 
 from ..agreement import copied, disagreement
 from ..clock import before_others
-from ..timing import agreeing
+from ..tasks.task import KERNEL, Place
+from ..timing import agreeing, interleaved
+from .program import RunningProgram, read
 
 _FAR, _LONG = 4.0, 2e-3
 """A candidate that takes so many times the default's time, and so many seconds, runs once."""
@@ -26,7 +28,8 @@ _FAR, _LONG = 4.0, 2e-3
 class Runner:
     """Carries the reference: the kernel as it is by default, its inputs and its results.
 
-    Calls take turns with copies of its constants (`Task.copies`).
+    It is timed within a program, if there is one that calls it. Otherwise it is timed alone, and
+    calls take turns with copies of its constants (`Task.copies`).
     """
 
     def __init__(self) -> None:
@@ -34,6 +37,23 @@ class Runner:
         self._inputs: Sequence[object] = ()
         self._turns: Iterator[Sequence[object]] = iter(())
         self._expected: object = None
+        self._program: RunningProgram | None = None
+        self._places: frozenset[Place] = frozenset()
+
+    def program(self, request: Message) -> Message:
+        """Take a program to time kernels in: ``path``, and ``arguments`` for some sizes."""
+        told = cast("Sequence[Sequence[Message]]", request["arguments"])
+        arguments = [[read(a) for a in args] for args in told]
+        self._program = RunningProgram(load(str(request["path"])), arguments)
+        return {"seconds": self._program.seconds}
+
+    def whole(self, request: Message) -> Message:
+        """Time the program, at ``reference``, and another one, at ``path``, by turns."""
+        assert self._program is not None, "no program"
+        both = [load(str(request[which])) for which in ("reference", "path")]
+        seconds = float(str(request["seconds"]))
+        times = [interleaved(both, args, seconds) for args in self._program.arguments]
+        return {"reference": sum(t[0] for t in times), "seconds": sum(t[1] for t in times)}
 
     def reference(self, request: Message) -> Message:
         """Take a kernel to compare with: ``path`` of its executable, ``inputs`` its arrays."""
@@ -41,6 +61,8 @@ class Runner:
         each = [[c[k % len(c)] for c in copies] for k in range(max(map(len, copies), default=1))]
         self._inputs, self._turns = each[0], cycle(each)
         self._call = load(str(request["path"]))
+        told = cast("Sequence[tuple[str, int]]", request.get("places", ()))
+        self._places = frozenset((name, at) for name, at in told)
         self._expected = copied(self._call(*self._inputs))
         return {}
 
@@ -60,11 +82,15 @@ class Runner:
         once = [_once(c) for c in both]
         if once[1] > _FAR * once[0] and once[1] > _LONG:
             return {"seconds": once[1], "reference": once[0]}  # more of it would tell no more
-        usual, found = agreeing(both, (), seconds, races)
+        inside = None
+        if self._program is not None and self._places:
+            passes = int(str(request["passes"]))
+            inside = self._program.race(self._places, call, KERNEL, passes, seconds)
+        usual, found = inside or agreeing(both, (), seconds, races)
         wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
         if wrong is not None:
             return {"wrong": f"when it was called again, {wrong}"}
-        return {"seconds": found, "reference": usual}
+        return {"seconds": found, "reference": usual, "within": inside is not None}
 
     def in_turn(self, call: Callable[..., object]) -> None:
         """Call a kernel with the next copies."""
@@ -90,4 +116,5 @@ def _loaded(given: Message) -> list[object]:
 if __name__ == "__main__":
     before_others()
     runner = Runner()
-    serve({"reference": runner.reference, "candidate": runner.candidate})
+    verbs = (runner.program, runner.whole, runner.reference, runner.candidate)
+    serve({verb.__name__: verb for verb in verbs})

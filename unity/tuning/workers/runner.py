@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from logging import getLogger
 from pathlib import Path
 from typing import Protocol
 
 from unity.codegen.workers.child import Child, ChildError, Message
 from unity.errors import UnityError
 
+from ..tasks.task import Place
+
+log = getLogger("unity")
 RUN_SECONDS = 10.0
 """How long a candidate may run besides what it is timed for."""
+_PATIENCE, _PROGRAM_RUNS = 600.0, 10
+"""Seconds that a program may run, and how often it runs at most for a candidate if it is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +30,15 @@ class Timing:
     Attributes:
         seconds: How long each of them in a race, about.
         races: How many there are at most: it ends when two agree.
+        passes: How often each of them runs at least, where both are timed within a program.
     """
 
     seconds: float
     races: int
+    passes: int
 
 
-USUAL, SURE = Timing(0.08, 1), Timing(0.16, 5)
+USUAL, SURE = Timing(0.08, 1, 5), Timing(0.16, 5, 20)
 """In a search; and where what it found is measured once more."""
 
 
@@ -42,11 +50,13 @@ class Measured:
         seconds: The fastest run; None if it failed.
         reference: The fastest run of the kernel as it is by default, by turns with it.
         why: What was wrong with it, if it failed.
+        within: Whether both ran within a program.
     """
 
     seconds: float | None
     reference: float | None = None
     why: str = ""
+    within: bool = False
 
     @property
     def ratio(self) -> float:
@@ -66,12 +76,28 @@ class Reference:
         inputs: What it is called with: the file, the dtype and the shape of each array, with how
             many copies of it calls take turns, and shapes.
         tolerance: How far results may be apart, relative to the largest.
+        places: Where the program calls it, for which of its arguments.
     """
 
     name: str
     path: Path
     inputs: Sequence[Message]
     tolerance: float
+    places: frozenset[Place] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The program whose kernels are tuned, as it is by default: they are timed within it.
+
+    Attributes:
+        path: Its executable.
+        arguments: What its main function is called with, for each of the sizes tuned for, as
+            `written` tells them.
+    """
+
+    path: Path
+    arguments: Sequence[Sequence[Message]]
 
 
 class Runner(Protocol):
@@ -108,15 +134,23 @@ class LocalRunner:
     Args:
         cpus: Where the child may run; anywhere if there are none.
         seconds: How long a candidate may run besides its timing.
+        program: Where kernels are timed; alone if not given.
     """
 
     at_once = False
 
-    def __init__(self, cpus: Sequence[int] = (), seconds: float = RUN_SECONDS) -> None:
+    def __init__(
+        self,
+        cpus: Sequence[int] = (),
+        seconds: float = RUN_SECONDS,
+        program: Program | None = None,
+    ) -> None:
         self._child = Child("unity.tuning.workers.run", cpus)
         self._seconds = seconds
         self._reference: Reference | None = None
-        self._told = 0
+        self._program = program
+        self._program_seconds = 0.0
+        self._told = self._knows = 0
 
     def take(self, reference: Reference) -> None:
         """Tell the child of a kernel.
@@ -126,11 +160,16 @@ class LocalRunner:
         """
         self._reference = reference
         try:
+            self._take_program()
             answer = self._child.ask(
-                {"do": "reference", "path": str(reference.path), "inputs": reference.inputs},
+                {
+                    "do": "reference", "path": str(reference.path), "inputs": reference.inputs,
+                    "places": sorted(reference.places),
+                },
                 self._seconds,
-            )
+            )  # fmt: skip
         except ChildError as error:
+            self._knows = -1
             answer = {"error": str(error)}
         if "error" in answer:
             why = answer["error"]
@@ -147,11 +186,58 @@ class LocalRunner:
             self.take(self._reference)  # to a child that was started anew
         try:
             return measured_of(
-                self._child.ask(asked(path, self._reference.tolerance, timing), self._seconds)
+                self._child.ask(asked(path, self._reference.tolerance, timing), self._limit())
             )
         except ChildError as error:
-            self._told = -1
+            self._told = self._knows = -1
             return Measured(None, why=f"running: {error}")
+
+    def whole(self, path: Path, seconds: float) -> tuple[float, float] | None:
+        """Seconds of a call of the program by default and of another one of its kind.
+
+        Args:
+            path: The other's executable.
+            seconds: How long each is run, about.
+
+        Returns:
+            None where there is no program, or one of them does not run.
+        """
+        try:
+            self._take_program()
+            if self._program is None:
+                return None
+            both = {"reference": str(self._program.path), "path": str(path)}
+            request: Message = {"do": "whole", **both, "seconds": seconds}
+            answer = self._child.ask(request, _PATIENCE)
+        except ChildError:
+            self._told = self._knows = -1
+            return None
+        measured = measured_of(answer)
+        if measured.seconds is None or measured.reference is None:
+            return None
+        return measured.reference, measured.seconds
+
+    def _take_program(self) -> None:
+        """Tell the child of the program, if it does not know; one that does not run is left out.
+
+        Raises:
+            ChildError: The child died of it.
+        """
+        program = self._program
+        if program is None or self._knows == self._child.started > 0:
+            return
+        self._program = None
+        request = {"do": "program", "path": str(program.path), "arguments": program.arguments}
+        answer = self._child.ask(request, _PATIENCE)
+        if "error" in answer:
+            log.info("kernels are timed alone, as the program does not run: %s", answer["error"])
+            return
+        self._program, self._knows = program, self._child.started
+        self._program_seconds = float(str(answer["seconds"]))
+
+    def _limit(self) -> float:
+        """How long a candidate may run."""
+        return self._seconds + _PROGRAM_RUNS * self._program_seconds
 
     def close(self) -> None:
         """End the child."""
@@ -162,7 +248,7 @@ def asked(path: Path, tolerance: float, timing: Timing) -> Message:
     """What a child is asked about a candidate."""
     return {
         "do": "candidate", "path": str(path), "tolerance": tolerance, "seconds": timing.seconds,
-        "races": timing.races,
+        "races": timing.races, "passes": timing.passes,
     }  # fmt: skip
 
 
@@ -170,4 +256,5 @@ def measured_of(answer: Message) -> Measured:
     """What a child answered."""
     if "wrong" in answer or "error" in answer:
         return Measured(None, why=str(answer.get("wrong", answer.get("error"))))
-    return Measured(float(str(answer["seconds"])), float(str(answer["reference"])))
+    times = float(str(answer["seconds"])), float(str(answer["reference"]))
+    return Measured(*times, within=bool(answer.get("within")))
