@@ -17,7 +17,7 @@ from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.lower import Kernels, Lowered
 from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
-from unity.codegen.vm.native import NativeText, native_text
+from unity.codegen.vm.native.module import NativeText, native_text
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.runtime.artifact.match import why_unfit

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from unity.codegen import dlpack
-from unity.codegen.vm.layout import Layout
-from unity.codegen.vm.native_body import fact_conditions
-from unity.codegen.vm.values import load_value
+from unity.codegen.vm.native.body import fact_conditions
+from unity.codegen.vm.native.layout import Layout
+from unity.codegen.vm.native.values import load_value
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot, definitions, size_text

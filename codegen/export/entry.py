@@ -7,10 +7,10 @@ inputs, ptr dims)``, on arrays of pointers. Results other than 0 are places in a
 from __future__ import annotations
 
 from unity.codegen import dlpack
-from unity.codegen.vm import late
-from unity.codegen.vm.layout import Layout, byte_count
-from unity.codegen.vm.native_call import DEPTH
-from unity.codegen.vm.native_text import disjoint
+from unity.codegen.vm.native import late
+from unity.codegen.vm.native.call import DEPTH
+from unity.codegen.vm.native.layout import Layout, byte_count
+from unity.codegen.vm.native.text import disjoint
 from unity.ir.aligned import LINE
 from unity.runtime import program as p
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unity.codegen import dlpack
-from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.native.text import Text
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 

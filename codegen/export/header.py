@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.codegen.dlpack import DECLARATIONS
-from unity.codegen.vm.layout import Layout
+from unity.codegen.vm.native.layout import Layout
 from unity.machine.target import Target
 from unity.runtime import program as p
 from unity.runtime.signature import spec_text

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from unity.codegen.dlpack import type_word
 from unity.codegen.llvm.machine import compile_text
-from unity.codegen.vm.late import late_text
-from unity.codegen.vm.layout import Layout
-from unity.codegen.vm.native import kernel_declarations, native_layouts, plan_text
-from unity.codegen.vm.native_body import run_text
+from unity.codegen.vm.native.body import run_text
+from unity.codegen.vm.native.late import late_text
+from unity.codegen.vm.native.layout import Layout
+from unity.codegen.vm.native.module import kernel_declarations, native_layouts, plan_text
 from unity.errors import UnityError, UnsupportedError
 from unity.runtime import program as p
 from unity.runtime.artifact.replacing import replacing

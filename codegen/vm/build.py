@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from unity.codegen.vm.alignment import on_lines
 from unity.codegen.vm.body import build_function
+from unity.codegen.vm.shape_results import with_dims
 from unity.codegen.vm.tables import Host, Tables
-from unity.codegen.vm.values import with_dims
 from unity.errors import UnsupportedError
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule

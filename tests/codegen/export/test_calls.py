@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import unity
-from tests.codegen.vm.test_native_calls import MODULE
+from tests.codegen.vm.native.test_calls import MODULE
 from unity.errors import UnityError
 from unity.script import parse
 from unity.transform.graph import CountNonzero, InlineFunctions

@@ -3,7 +3,7 @@
 A library that speaks DLPack's exchange protocol (``__dlpack_c_exchange_api__``, DLPack 1.2) has a C
 function that writes down where a tensor lies. The first tensor of a type goes the slow way
 (`accept`), which notes that function here; from then on entries find it in `TABLE` by the type and
-view such tensors as arrays themselves (``codegen/vm/exchange.py`` says how).
+view such tensors as arrays themselves (``codegen/vm/native/exchange.py`` says how).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unity.codegen.vm.prelude import api
+from unity.codegen.vm.native.prelude import api
 from unity.runtime import native_info as n
 from unity.runtime.arrays.recycle import LEAST
 

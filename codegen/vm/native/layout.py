@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from unity.codegen.vm.traced import with_dims
-from unity.codegen.vm.values import with_tensors
+from unity.codegen.vm.native.traced import with_dims
+from unity.codegen.vm.native.values import with_tensors
 from unity.ir.dtype import HANDLE, dtype
 from unity.runtime import program as p
 from unity.runtime.program import spec_sizes

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from unity.codegen import dlpack
 from unity.codegen.dlpack import type_word
-from unity.codegen.vm.prelude import api
+from unity.codegen.vm.native.prelude import api
 from unity.runtime import native_info as n
 from unity.runtime.arrays import exchange as x
 

@@ -14,18 +14,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from unity.codegen.vm import interpreted
-from unity.codegen.vm.entry import entry_text
-from unity.codegen.vm.exchange import exchange_text
-from unity.codegen.vm.late import late_text
-from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
-from unity.codegen.vm.native_body import run_text
-from unity.codegen.vm.native_call import require_callable
-from unity.codegen.vm.native_print import print_text
-from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.new_array import new_array_text
-from unity.codegen.vm.overflow import fits_text, most_bits, planned_sizes, require_possible
-from unity.codegen.vm.prelude import prelude_text
+from unity.codegen.vm.native import interpreted
+from unity.codegen.vm.native.body import run_text
+from unity.codegen.vm.native.call import require_callable
+from unity.codegen.vm.native.entry import entry_text
+from unity.codegen.vm.native.exchange import exchange_text
+from unity.codegen.vm.native.late import late_text
+from unity.codegen.vm.native.layout import Layout, NotNativeError, lay_out
+from unity.codegen.vm.native.new_array import new_array_text
+from unity.codegen.vm.native.overflow import fits_text, most_bits, planned_sizes, require_possible
+from unity.codegen.vm.native.prelude import prelude_text
+from unity.codegen.vm.native.printing import print_text
+from unity.codegen.vm.native.text import Text
 from unity.ir.aligned import LINE
 from unity.runtime import program as p
 from unity.runtime.native_info import NativeFunction, NativeInfo

@@ -15,14 +15,14 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from unity.codegen.vm.layout import Layout, NotNativeError, in_loops, lay_out
-from unity.codegen.vm.native_print import PRINTED, asking_text, write_table
-from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.native.layout import Layout, NotNativeError, in_loops, lay_out
+from unity.codegen.vm.native.printing import PRINTED, asking_text, write_table
+from unity.codegen.vm.native.text import Text
 from unity.runtime import program as p
 from unity.runtime.native_info import ENDED, INTERRUPTED
 
 if TYPE_CHECKING:
-    from unity.codegen.vm.native_body import Body
+    from unity.codegen.vm.native.body import Body
 
 ASKED, CALLER, PLACE, TABLE = range(PRINTED + 1, PRINTED + 5)
 """The words of the poll state that count such calls and say where the last one stands, and where

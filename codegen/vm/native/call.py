@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from unity.codegen.vm import interpreted, late
-from unity.codegen.vm.layout import Layout, NotNativeError, literals, require_told
-from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.values import load_value
+from unity.codegen.vm.native import interpreted, late
+from unity.codegen.vm.native.layout import Layout, NotNativeError, literals, require_told
+from unity.codegen.vm.native.text import Text
+from unity.codegen.vm.native.values import load_value
 from unity.ir.aligned import LINE
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, SizeOp, Slot, combine, definitions
 
 if TYPE_CHECKING:
-    from unity.codegen.vm.native_body import Body
+    from unity.codegen.vm.native.body import Body
 
 STACK_BYTES = 1 << 18
 """What the frames of nested calls may take: threads have 512 KiB at least where we run."""

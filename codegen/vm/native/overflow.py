@@ -13,8 +13,8 @@ import struct
 from collections.abc import Sequence
 from typing import assert_never
 
-from unity.codegen.vm.layout import Layout, NotNativeError, byte_count, resolve
-from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.native.layout import Layout, NotNativeError, byte_count, resolve
+from unity.codegen.vm.native.text import Text
 from unity.runtime import program as p
 from unity.runtime.program import spec_sizes
 from unity.runtime.sizes import Size, SizeOp, Slot, slots_of

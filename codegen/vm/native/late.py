@@ -7,8 +7,8 @@ the call frees what is in the table (``unity_vacate``) once results are taken ou
 
 from __future__ import annotations
 
-from unity.codegen.vm.layout import Layout
-from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.native.layout import Layout
+from unity.codegen.vm.native.text import Text
 from unity.ir.aligned import LINE
 
 TABLE = 3

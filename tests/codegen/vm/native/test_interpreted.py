@@ -16,7 +16,7 @@ import pytest
 import unity
 from tests.generators.graph import arguments_for, module
 from tests.interpreter.test_pipeline import arrays
-from unity.codegen.vm import native
+from unity.codegen.vm.native import module as native_module
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.runtime.hosts import registered
@@ -318,7 +318,7 @@ def test_random_programs_with_functions_that_the_interpreter_runs(
         return "" if code.name == "main" else "a test says so"
 
     program = module(Random(seed))
-    monkeypatch.setattr(native, "host_call", said)
+    monkeypatch.setattr(native_module, "host_call", said)
     exe = unity.compile(program, pipeline=unity.pipeline().without(InlineFunctions))
     assert exe.native()["main"] == "native"
     args = arguments_for(program, np.random.default_rng(seed))

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from unity.codegen.vm import interpreted, late
-from unity.codegen.vm.layout import Layout, byte_count
-from unity.codegen.vm.native_body import fact_conditions
-from unity.codegen.vm.native_call import DEPTH
-from unity.codegen.vm.native_print import PRINTED, tell_unfinished
-from unity.codegen.vm.native_text import Text, disjoint
-from unity.codegen.vm.prelude import api
-from unity.codegen.vm.values import load_value
+from unity.codegen.vm.native import interpreted, late
+from unity.codegen.vm.native.body import fact_conditions
+from unity.codegen.vm.native.call import DEPTH
+from unity.codegen.vm.native.layout import Layout, byte_count
+from unity.codegen.vm.native.prelude import api
+from unity.codegen.vm.native.printing import PRINTED, tell_unfinished
+from unity.codegen.vm.native.text import Text, disjoint
+from unity.codegen.vm.native.values import load_value
 from unity.ir.dtype import HANDLE, dtype, int_range
 from unity.runtime import native_info as n
 from unity.runtime import program as p

@@ -6,13 +6,13 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from unity.codegen.vm import late
-from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, staged
-from unity.codegen.vm.native_call import declare_frame, write_call
-from unity.codegen.vm.native_print import declare_table, table_words, write_print
-from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
-from unity.codegen.vm.values import read_value, store_value
+from unity.codegen.vm.native import late
+from unity.codegen.vm.native.call import declare_frame, write_call
+from unity.codegen.vm.native.layout import Layout, byte_count, read_shape, resolve, staged
+from unity.codegen.vm.native.overflow import divisors, late_sizes, small_bits
+from unity.codegen.vm.native.printing import declare_table, table_words, write_print
+from unity.codegen.vm.native.text import Text
+from unity.codegen.vm.native.values import read_value, store_value
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.native_info import FAILED, INTERRUPTED

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from unity.codegen.vm.layout import Layout
-from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.prelude import api
+from unity.codegen.vm.native.layout import Layout
+from unity.codegen.vm.native.prelude import api
+from unity.codegen.vm.native.text import Text
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.native_info import NOT_PRINTED
 
 if TYPE_CHECKING:
-    from unity.codegen.vm.native_body import Body
+    from unity.codegen.vm.native.body import Body
 
 PRINTED = 4
 """The word of the poll state that counts the prints of a call from Python."""
