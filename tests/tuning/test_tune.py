@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from unity.tuning.search import Proposal, Search, strategy
 from unity.tuning.session import Progress, Session
 from unity.tuning.spaces import Point, ProgramSpace, multi_level_tiles
 from unity.tuning.tasks import Task
+from unity.tuning.tasks.task import Place
 from unity.tuning.workers import Candidate, Measured, Measurer
 from unity.tuning.workers.machine_key import key_of_target
 from unity.tuning.workers.runner import SURE, USUAL, Timing
@@ -243,6 +244,10 @@ class Told(Measurer):
     ) -> Iterator[Measured]:
         return (Measured(self._ratio, 1.0, within=True) for _ in candidates)
 
+    def kernels(self) -> Mapping[Place, Sequence[float]]:
+        """Nothing is known."""
+        return {}
+
 
 @pytest.mark.parametrize(("ratio", "used"), [(0.9, 1), (1.05, 0), (None, 0)])
 def test_what_is_in_use_is_asked_again(ratio: float | None, used: int) -> None:
@@ -259,6 +264,30 @@ def test_what_is_in_use_is_asked_again(ratio: float | None, used: int) -> None:
     (replay,) = records.replays(target) or [None]
     assert (replay is not None) == bool(used)
     assert session.gained == bool(used)
+
+
+def test_few_trials_are_of_several_kernels_those_first_that_take_most() -> None:
+    """As the program says: none of them was measured yet."""
+    text = """
+@script.function
+def main(x: f32[Tensor, 32, 48]):
+    y = R.nn.softmax(x)
+    z = R.sort(y)
+    return R.nn.softmax(z, axis=0)
+"""
+    found = [t for t in tasks(text) if "softmax" in t.name]
+    assert len(found) == 2
+    taken = {place: (float(k),) for k, t in enumerate(found) for place in t.places}
+
+    class Known(Told):
+        def kernels(self) -> Mapping[Place, Sequence[float]]:
+            return taken
+
+    session = Session(found, Records(), PriorModel())
+    order: list[str] = []
+    session.run(Known(1.5), 8, None, lambda progress: order.append(progress.kernel))
+    assert [s.default_seconds for s in session.searches] == [0.0, 1.0]
+    assert order[:8] == [found[1].name] * 4 + [found[0].name] * 4
 
 
 def test_what_makes_the_program_no_faster_is_withdrawn() -> None:
@@ -336,6 +365,11 @@ def test_another_machine_and_a_missing_file_are_refused(tmp_path: Path) -> None:
         unity.tune(parse(MATMUL), arm, trials=1)
     with pytest.raises(UnityError, match="there is no file"):
         unity.compile(parse(MATMUL), db=tmp_path / "nothing.jsonl")
+    model = tmp_path / "model.onnx"
+    model.write_bytes(b"\x08\x07\x12\n")
+    with pytest.raises(UnityError, match="is no file of records"):
+        unity.tune(parse(MATMUL), db=model, trials=1)
+    assert model.read_bytes() == b"\x08\x07\x12\n"
 
 
 def test_a_report_of_nothing_found_says_so() -> None:

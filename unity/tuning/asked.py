@@ -13,6 +13,7 @@ from random import Random
 from unity.errors import UnityError
 from unity.transform.schedule.schedule import Schedule
 
+from .records.store import records_of
 from .spaces import ProgramSpace, SpaceProgram
 from .spaces.by_rules import NAME
 from .spaces.generic import PROGRAMS
@@ -112,9 +113,11 @@ def check_files(db: Path | str | None, report: Path | str | None) -> None:
     """Make the file of records and the folder of the report, unless they are there.
 
     Raises:
-        UnityError: They can't be written.
+        UnityError: They can't be written, or the file holds something else.
     """
     try:
+        if db is not None and Path(db).is_file() and Path(db).stat().st_size:
+            records_of(Path(db))
         if db is not None:
             Path(db).parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(db, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))

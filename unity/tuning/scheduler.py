@@ -21,9 +21,9 @@ _GAIN = 0.005
 
 def next_search(searches: Sequence[Search]) -> Search | None:
     """The search to go on with; None where no kernel is worth another trial."""
-    fresh = [s for s in searches if not s.trials and not s.exhausted]
+    fresh = [s for s in searches if not s.proposed and not s.exhausted]
     if fresh:
-        return fresh[0]
+        return max(fresh, key=lambda s: s.seconds)
     open_ = [s for s in searches if not s.exhausted and not is_tired(s)]
     return max(open_, key=gain, default=None)
 

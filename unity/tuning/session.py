@@ -26,12 +26,15 @@ from .spaces import (
     generic_spaces,
 )
 from .tasks import Task
+from .tasks.task import Place
 from .workers import Candidate, Measured, Measurer
 from .workers.machine_key import key_of_target
 from .workers.runner import SURE
 
 BATCH = 8
 """Candidates that are measured before the model is asked again."""
+_FEW = 3
+"""Candidates of each kernel that are measured at first, where there are to be few in all."""
 _CONFIRMED, _AT_ONCE = 8, 4
 """Of each kernel, how many of the fastest are measured once more at the end, so many at a time."""
 
@@ -127,6 +130,7 @@ class Session:
             watch: Told after each.
         """
         end = None if seconds is None else self._begin + seconds
+        self._take_times(measurer.kernels())
         ahead = self._next(trials, 0)
         while ahead is not None and (end is None or time.monotonic() < end):
             search, proposals = ahead
@@ -139,6 +143,13 @@ class Session:
                 if end is not None and time.monotonic() > end:
                     return
 
+    def _take_times(self, kernels: Mapping[Place, Sequence[float]]) -> None:
+        """Take what kernels take in the program by default, as far as that is known."""
+        for search in self.searches:
+            times = [t for place in search.task.places for t in kernels.get(place, ())]
+            if times:
+                search.default_seconds = sum(times) / len(times)
+
     def _next(self, trials: int | None, running: int) -> tuple[Search, list[Proposal]] | None:
         """What to measure next; None where nothing is left to try.
 
@@ -146,11 +157,15 @@ class Session:
             trials: Candidates at most, in all.
             running: Those that are not counted yet.
         """
-        left = BATCH if trials is None else min(BATCH, trials - self.trials - running)
-        while left > 0:
+        while trials is None or trials - self.trials - running > 0:
             search = next_search(self.searches)
             if search is None:
                 return None
+            left = BATCH
+            if trials is not None:
+                fresh = any(not s.proposed for s in self.searches)
+                share = trials // len(self.searches) if fresh else BATCH
+                left = min(BATCH, trials - self.trials - running, max(_FEW, share))
             proposals = search.propose(left)
             if proposals:
                 return search, proposals

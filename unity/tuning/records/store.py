@@ -156,7 +156,7 @@ def merge(sources: Sequence[Path], into: Path) -> int:
         raise UnityError(f"{into} is there", hint="name it among the sources, or another file")
     found: dict[Record, None] = {}
     for source in sources:
-        found.update(dict.fromkeys(_of_records(source)))
+        found.update(dict.fromkeys(records_of(source)))
     _write(into, found)
     return len(found)
 
@@ -170,14 +170,14 @@ def prune(path: Path) -> tuple[int, int]:
     Raises:
         UnityError: The file is missing, is none of records, or can't be read or written.
     """
-    _of_records(path)
+    records_of(path)
     records = Records(path)
     kept = [r for r in records.bests() if r.worth]
     _write(path, kept)
     return len(records), len(kept)
 
 
-def _of_records(path: Path) -> list[Record]:
+def records_of(path: Path) -> list[Record]:
     """The records of a file that is to have some.
 
     Raises:

@@ -95,7 +95,8 @@ class Search:
         self.best_ratio = 1.0
         self.fast: dict[Point, Fast] = {}
         self.default_seconds: float | None = None
-        self.trials = 0
+        self.trials = self.proposed = 0
+        """Candidates that were measured, and those that were to be."""
         self.history: list[float] = []
         self.measured: list[float] = []
         """After each trial the fastest that was measured, in the default's time, which is none."""
@@ -126,8 +127,11 @@ class Search:
 
     def propose(self, count: int) -> list[Proposal]:
         """Candidates to measure next; none where there is nothing left to try."""
-        first = [] if self.trials else self._ranked([f.proposal for f in self.in_use()])
-        first += [] if self.trials or self._tried else self._firsts()
+        begun, first = self.proposed > 0, list[Proposal]()
+        if not begun:
+            first += self._ranked([f.proposal for f in self.in_use()])
+        if not begun and not self._tried:
+            first += self._firsts()
         self._take(first[:count])
         wanted = count - len(first)
         if wanted <= 0:
@@ -144,6 +148,7 @@ class Search:
     def _take(self, proposals: Iterable[Proposal]) -> None:
         """Note what is measured, or known: neither it nor what makes the same program is again."""
         for proposal in proposals:
+            self.proposed += 1
             self._tried.add(proposal.point)
             self._programs.add(fingerprint(proposal.schedule.func))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from unity.script import print_module
 from unity.transform.schedule.trace import Trace
 
 from ..agreement import tolerance_of
-from ..tasks.task import CALLER, Task
+from ..tasks.task import CALLER, Place, Task
 from ..timing import inputs_for, sizes_for
 from .intrinsics import registered
 from .runner import USUAL, LocalRunner, Measured, Program, Reference, Runner, Timing
@@ -131,6 +131,10 @@ class Measurer:
             for c, path in zip(candidates, paths, strict=True)
         ]
         return self._results(self._builds, paths, timing)
+
+    def kernels(self) -> Mapping[Place, Sequence[float]]:
+        """What each call of each kernel in a run of the program takes; nothing where none runs."""
+        return self._local.kernels()
 
     def whole(self, path: Path, seconds: float) -> tuple[float, float] | None:
         """Seconds of a call of the program by default and of another one, by turns, here.

@@ -74,6 +74,26 @@ class RunningProgram:
         self.seconds = time.perf_counter() - begin
         """What a call takes at first, for all arguments together."""
 
+    def kernels(self) -> dict[str, list[list[float]]]:
+        """By kernel, for each of the arguments, the seconds of each of its calls in a run."""
+        found: dict[str, list[list[float]]] = {}
+        for args in self.arguments:
+            watches = {name: _Watched() for name in self.program.kernels}
+            kernels = [
+                watches[info.name].watching(kernel) if isinstance(kernel, NativeKernel) else kernel
+                for info, kernel in zip(
+                    self.program.program.kernels, self.program.kernel_calls, strict=True
+                )
+            ]
+            call = self.program.calling(kernels)
+            for _ in range(_FIRST):
+                for watched in watches.values():
+                    watched.times.clear()
+                call(*args)
+            for name, watched in watches.items():
+                found.setdefault(name, []).append(watched.times)
+        return found
+
     def race(
         self,
         places: Collection[Place],

@@ -45,7 +45,7 @@ class Runner:
         told = cast("Sequence[Sequence[Message]]", request["arguments"])
         arguments = [[read(a) for a in args] for args in told]
         self._program = RunningProgram(load(str(request["path"])), arguments)
-        return {"seconds": self._program.seconds}
+        return {"seconds": self._program.seconds, "kernels": self._program.kernels()}
 
     def whole(self, request: Message) -> Message:
         """Time the program, at ``reference``, and another one, at ``path``, by turns."""

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from logging import getLogger
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from unity.codegen.workers.child import Child, ChildError, Message
 from unity.errors import UnityError
@@ -150,6 +151,7 @@ class LocalRunner:
         self._reference: Reference | None = None
         self._program = program
         self._program_seconds = 0.0
+        self._kernels: Mapping[Place, Sequence[float]] = {}
         self._told = self._knows = 0
 
     def take(self, reference: Reference) -> None:
@@ -217,6 +219,12 @@ class LocalRunner:
             return None
         return measured.reference, measured.seconds
 
+    def kernels(self) -> Mapping[Place, Sequence[float]]:
+        """What each call of each kernel in a run of the program takes; nothing where none runs."""
+        with suppress(ChildError):
+            self._take_program()
+        return self._kernels
+
     def _take_program(self) -> None:
         """Tell the child of the program, if it does not know; one that does not run is left out.
 
@@ -234,6 +242,10 @@ class LocalRunner:
             return
         self._program, self._knows = program, self._child.started
         self._program_seconds = float(str(answer["seconds"]))
+        told = cast("Mapping[str, Sequence[Sequence[float]]]", answer["kernels"])
+        self._kernels = {
+            (n, at): times for n, each in told.items() for at, times in enumerate(each)
+        }
 
     def _limit(self) -> float:
         """How long a candidate may run."""
