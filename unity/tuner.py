@@ -32,7 +32,7 @@ from unity.tuning.asked import (
 )
 from unity.tuning.cost import CostModel, PriorModel, cost_model
 from unity.tuning.fleet import DEVICE, FleetRunner
-from unity.tuning.in_program import Build, compared, saved
+from unity.tuning.in_program import Build, compared, saved, settle
 from unity.tuning.records import Records
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.search import Search
@@ -77,13 +77,14 @@ def tune(
 
     Every candidate is compiled and run in a child process of its own, compared with what the
     default kernel gives, and timed by turns with it, before other processes where the system allows
-    it (at real-time priority: root, or a limit of ``rtprio``). Both are timed within the program:
-    what is faster alone may be slower where other kernels have the caches. (On other machines, and
-    of programs that call Python, kernels are timed alone.) What was measured is in the file before
-    the next is: Ctrl-C ends the search and keeps all; the next call goes on from there. The fastest
-    are measured once more at the end, for longer, with what earlier sessions found: an earlier
-    compiler's default may have been slower. If the program as a whole is not faster, nothing of
-    what was found is used.
+    it (at real-time priority: root, or a limit of ``rtprio``). What was measured is in the file
+    before the next is: Ctrl-C ends the search and keeps all; the next call goes on from there.
+
+    What is faster alone may be slower where other kernels have the caches. So the fastest, and what
+    earlier sessions found, are measured at the end within the program, by turns with its own
+    kernels; if the program as a whole is not faster by what wins there, none of it is used. (On
+    other machines, of programs that call Python, and when the search was stopped, the fastest are
+    measured alone once more, for longer.)
 
     Args:
         model: What to tune, as `unity.compile` takes it.
@@ -169,7 +170,8 @@ def tune(
             except KeyboardInterrupt:
                 stopped = True
             with suppress(KeyboardInterrupt):
-                session.confirm(measurer)
+                if stopped or program is None or not settle(session, measurer):
+                    session.confirm(measurer)
                 if session.gained and program is not None and not stopped:
                     whole = compared(build, records, measurer, folder)
                     if whole is not None and whole[1] > whole[0]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from unity.transform.schedule import ScheduleDefault
 from unity.transform.schedule.schedule import Schedule
 from unity.tuning.cost import FEATURES, LearnedModel, PriorModel
 from unity.tuning.cost.features import Features
+from unity.tuning.in_program import settle
 from unity.tuning.records import Best, Records, Trial
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.scheduler import is_tired
@@ -261,9 +262,55 @@ def test_what_is_in_use_is_asked_again(ratio: float | None, used: int) -> None:
     assert search.propose(4)[0].point == Point("mine", "[]")
     session = Session([task], records, PriorModel())
     session.confirm(Told(ratio))
-    (replay,) = records.replays(target) or [None]
-    assert (replay is not None) == bool(used)
+    assert len(records.replays(target)) == used
     assert session.gained == bool(used)
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "winner"),
+    [
+        ((0.9, 0.8, 0.97), [0.85], 1),
+        ((0.9, 0.8, 0.97), [1.01, 0.95], 0),
+        ((0.9, 0.8, 0.97), [0.92, 0.95], 1),
+        ((0.9, 0.8, 0.85), [1.01, 0.99, 1.1], None),
+        ((1.2, 1.0, 0.99), [], None),
+    ],
+    ids=["wins", "won by luck", "still wins", "all won by luck", "wins alone only"],
+)
+def test_what_wins_within_the_program_is_used(
+    first: Sequence[float], again: Sequence[float], winner: int | None
+) -> None:
+    """The fastest of several by what it takes when it is measured once more."""
+    target = unity.compile(parse(MATMUL), threads=1).target
+    (task,) = tasks(MATMUL, target)
+    records = Records()
+    session = Session([task], records, PriorModel())
+    (search,) = session.searches
+    proposals = search.propose(3)
+    for proposal, ratio in zip(proposals, (0.5, 0.6, 0.7), strict=True):
+        session._keep(search, proposal, Measured(ratio, 1.0))
+    given = [[*first], *([v] for v in again)]
+    (place,) = task.places
+
+    class Within(Told):
+        def built(self, task: Task, candidates: Sequence[Candidate]) -> list[Path | None]:
+            return [Path(f"{k}") for k in range(len(candidates))]
+
+        def within(
+            self, versions: Sequence[Sequence[tuple[Collection[Place], Path]]], seconds: float
+        ) -> Sequence[Mapping[Place, float]] | None:
+            taken = given.pop(0)
+            assert len(taken) == len(versions)
+            return [{place: 1.0}, *({place: t} for t in taken)]
+
+    assert settle(session, Within(None))
+    assert not given
+    assert search.best is (None if winner is None else proposals[winner])
+    used = records.replays(target)
+    assert [r.trace for r in used] == (
+        [] if winner is None else [proposals[winner].schedule.trace.to_json()]
+    )
+    assert all(r.within for r in records.bests())
 
 
 def test_few_trials_are_of_several_kernels_those_first_that_take_most() -> None:

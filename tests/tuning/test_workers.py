@@ -191,23 +191,26 @@ def main(x: f32[Tensor, n, 64]):
     running = RunningProgram(usual, inputs)
     alone = lower(task.module(), pipeline("cpu"), Context(HERE), None)
     candidate = assemble(alone, "", {})
-    times = running.race(task.places, candidate, KERNEL, 3, 0.0)
-    assert times is not None
-    assert all(0 < t < 1 for t in times)
-    calls: list[tuple[int, ...]] = []
+    (usually, changed) = running.race([[(task.places, candidate)]], KERNEL, 0.0)
+    every = {place for t in found for place in t.places}
+    assert usually.keys() == changed.keys() == every
+    assert all(0 < t < 1 for t in (*usually.values(), *changed.values()))
+    softmax = next(t for t in found if "softmax" in t.name)
+    ran: list[tuple[bool, tuple[int, ...]]] = []
+    own = {id(k) for k in usual.kernel_calls}
 
     def noted(self: NativeKernel, arrays: Sequence[Array], sizes: Sequence[int]) -> object:
-        calls.append(arrays[-1].shape)
-        return 0, 1.0
+        ran.append((id(self) in own, arrays[-1].shape))
+        return 0, 1.0 if id(self) in own else 3.0
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NativeKernel, "timed", noted)
-        assert running.race(task.places, candidate, KERNEL, 3, 0.0) == (1.0, 1.0)
-    assert len(calls) == 2 * 3 * task.count == 12
-    assert set(calls) == {(8, 64)}
-    assert running.race({("nothing", 0)}, candidate, KERNEL, 3, 0.0) is None
-    softmax = next(t for t in found if "softmax" in t.name)
-    assert running.race(softmax.places, candidate, KERNEL, 3, 0.0) is None
+        both = [[(task.places, candidate)], [(softmax.places, candidate)]]
+        usually, changed, unfit = running.race(both, KERNEL, 0.0)
+    assert usually == unfit == dict.fromkeys(every, 1.0)
+    assert {place for place, t in changed.items() if t == 3.0} == set(task.places)
+    assert {shape for is_own, shape in ran if not is_own} == {(8, 64)}
+    assert len([1 for is_own, _ in ran if not is_own]) == 5 * task.count
 
 
 def test_arguments_are_written_and_read(tmp_path: Path) -> None:

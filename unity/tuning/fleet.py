@@ -155,7 +155,7 @@ def _told(reference: Reference, timing: Timing = USUAL) -> Message:
     """What a worker has to know of a kernel besides files."""
     return {
         "name": reference.name, "inputs": list(reference.inputs), "tolerance": reference.tolerance,
-        "seconds": timing.seconds, "races": timing.races, "passes": timing.passes,
+        "seconds": timing.seconds, "races": timing.races,
     }  # fmt: skip
 
 
@@ -194,8 +194,7 @@ class _Place:
         """Run a candidate."""
         path = self._written("candidate.unity", candidate)
         tolerance, seconds = (float(str(told[name])) for name in ("tolerance", "seconds"))
-        races, passes = (int(str(told[name])) for name in ("races", "passes"))
-        timing = Timing(seconds, races, passes)
+        timing = Timing(seconds, int(str(told["races"])))
         return self.child.ask(asked(path, tolerance, timing), RUN_SECONDS)
 
     def _written(self, name: str, data: bytes) -> Path:

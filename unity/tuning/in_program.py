@@ -1,21 +1,32 @@
-"""The program whose kernels are tuned: kernels are timed within it, and it is timed as a whole."""
+"""The program whose kernels are tuned: the fastest are timed within it, and it as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from unity.errors import UnityError
 from unity.runtime.executable import Executable
 
 from .records import Records
-from .workers import Measurer, Program
+from .records.record import WORTH
+from .search import Fast, Search
+from .session import Session
+from .tasks.task import Place
+from .workers import Candidate, Measured, Measurer, Program
 from .workers.program import written
 
 Build = Callable[[Records], Executable]
 """Compiles the program with its kernels laid out by records."""
 
-_SECONDS, _ROUNDS = 0.6, 3
+_CONTENDERS = 8
+"""Of each kernel, how many of the fastest run within the program."""
+_AGAIN = 3
+"""How often winners are measured once more: where one was lucky, the next one is."""
+_VERSION_SECONDS = 4.0
+"""How long the program runs for each of them, and by default."""
+_SECONDS, _ROUNDS = 1.0, 3
 """How long the whole program is timed by default and tuned, each, and how often."""
 
 
@@ -33,6 +44,133 @@ def saved(build: Build, inputs: Sequence[Sequence[object]], folder: Path) -> Pro
     path = folder / "usual.unity"
     build(Records()).save(path)
     return Program(path, [[written(a, folder) for a in args] for args in inputs])
+
+
+def settle(session: Session, measurer: Measurer) -> bool:
+    """Measure the fastest candidates of all kernels within the program; what wins there counts.
+
+    In a run all kernels are candidates, each its own k-th; so all of them are measured in the time
+    of a few. The fastest of several is so by luck, too: winners are measured once more, and what
+    they take then is what is noted.
+
+    Args:
+        session: Its searches carry what is left.
+        measurer: Knows the program, and compiles candidates.
+
+    Returns:
+        Whether the program runs.
+    """
+    kernels = contests(session.searches)
+    for kernel in kernels:
+        candidates = [Candidate(f.proposal.schedule.trace) for f in kernel.contenders]
+        kernel.paths = measurer.built(kernel.searches[0].task, candidates)
+    most = max((len(k.contenders) for k in kernels), default=0)
+    turns = [[turn if turn < len(k.contenders) else None for k in kernels] for turn in range(most)]
+    if not turns:
+        return True
+    if not _measured(kernels, turns, measurer):
+        return False
+    for _ in range(_AGAIN):
+        winners = [None if (w := k.winner) in k.sure else w for k in kernels]
+        if all(w is None for w in winners) or not _measured(kernels, [winners], measurer):
+            break
+        for kernel, winner in zip(kernels, winners, strict=True):
+            kernel.sure |= set() if winner is None else {winner}
+    for kernel in kernels:
+        kernel.drop_doubtful()
+        for k, measured in kernel.measured.items():
+            session.keep_best(kernel.searches[0], kernel.contenders[k].proposal, measured)
+        kernel.tell()
+    return True
+
+
+def _measured(
+    kernels: Sequence[Contest], turns: Sequence[Sequence[int | None]], measurer: Measurer
+) -> bool:
+    """Run the program with some contenders of its kernels; whether it runs.
+
+    Args:
+        kernels: They carry what is measured.
+        turns: For each version of the program, which contender each kernel is.
+        measurer: Runs it.
+    """
+    versions = [
+        [(k.places, path) for k, c in zip(kernels, turn, strict=True) if (path := k.path(c))]
+        for turn in turns
+    ]
+    times = measurer.within(versions, _VERSION_SECONDS * (1 + len(versions)))
+    if times is None:
+        return False
+    usual, *others = times
+    for turn, taken in zip(turns, others, strict=True):
+        for kernel, contender in zip(kernels, turn, strict=True):
+            places = kernel.places & usual.keys() & taken.keys()
+            if contender is not None and places and kernel.path(contender):
+                sums = [sum(t[p] for p in places) / len(places) for t in (taken, usual)]
+                kernel.measured[contender] = Measured(sums[0], sums[1], within=True)
+    return True
+
+
+@dataclass(slots=True)
+class Contest:
+    """Carries a kernel's contenders, and what each took within the program.
+
+    Attributes:
+        searches: Those of the kernel at the same sizes: it may be called with other operands.
+        contenders: The fastest, as they were alone.
+        paths: Their executables; None for one that can't be compiled.
+        measured: By contender, what it took; one that did not run has none.
+        sure: Contenders that were measured once more since they had won.
+    """
+
+    searches: tuple[Search, ...]
+    contenders: tuple[Fast, ...]
+    paths: Sequence[Path | None] = ()
+    measured: dict[int, Measured] = field(default_factory=dict)
+    sure: set[int] = field(default_factory=set)
+
+    @property
+    def places(self) -> frozenset[Place]:
+        """Where the program calls the kernel."""
+        return frozenset[Place]().union(*(s.task.places for s in self.searches))
+
+    def path(self, contender: int | None) -> Path | None:
+        """The executable of a contender; None for the default."""
+        return None if contender is None else self.paths[contender]
+
+    @property
+    def winner(self) -> int | None:
+        """The fastest contender; None where none is worth it."""
+        worth = {k: m.ratio for k, m in self.measured.items() if m.ratio <= WORTH}
+        return min(worth, key=lambda k: worth[k], default=None)
+
+    def drop_doubtful(self) -> None:
+        """Say of what won, and was not measured once more, that it takes the default's time."""
+        while (winner := self.winner) is not None and winner not in self.sure:
+            usual = self.measured[winner].reference
+            self.measured[winner] = Measured(usual, usual, within=True)
+
+    def tell(self) -> None:
+        """Tell the searches what is left; nothing where the program did not run the kernel."""
+        winner = self.winner
+        for search in self.searches if self.measured else ():
+            search.best = None if winner is None else self.contenders[winner].proposal
+            search.best_ratio = 1.0 if winner is None else self.measured[winner].ratio
+
+
+def contests(searches: Sequence[Search]) -> list[Contest]:
+    """The kernels of which something faster than the default was found, or was in use before."""
+    of: dict[tuple[object, ...], list[Search]] = {}
+    for search in searches:
+        of.setdefault((search.task.identity, search.task.sizes), []).append(search)
+    found: list[Contest] = []
+    for same in of.values():
+        points = {f.proposal.point: f for s in same for f in s.fastest(_CONTENDERS)}
+        fast = sorted(points.values(), key=lambda f: f.ratio)
+        asked = [f for f in fast[_CONTENDERS:] if f.asked]
+        if fast:
+            found.append(Contest(tuple(same), (*fast[:_CONTENDERS], *asked)))
+    return found
 
 
 def compared(

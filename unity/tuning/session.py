@@ -189,11 +189,12 @@ class Session:
             )
         )
         if told:
-            self._keep_best(search, proposal, measured)
+            self.keep_best(search, proposal, measured)
         at = self.progress(task.name)
         self.points.append((at.seconds, at.trials, at.now))
 
-    def _keep_best(self, search: Search, proposal: Proposal, measured: Measured) -> None:
+    def keep_best(self, search: Search, proposal: Proposal, measured: Measured) -> None:
+        """Note what a candidate took, so that it is used if it is the fastest."""
         self.records.add(search.record(proposal, measured, self._target, self._date))
 
     def confirm(self, measurer: Measurer) -> None:
@@ -213,7 +214,7 @@ class Session:
                 for fast, measured in zip(doubtful, results, strict=True):
                     again[fast.proposal.point] = fast.ratio = measured.ratio
                     if measured.seconds is not None or fast.asked:
-                        self._keep_best(search, fast.proposal, measured)
+                        self.keep_best(search, fast.proposal, measured)
             if again:
                 best = min(again, key=lambda p: again[p])
                 search.best, search.best_ratio = search.fast[best].proposal, min(1.0, again[best])
@@ -224,7 +225,7 @@ class Session:
             if search.best is not None:
                 usual = search.default_seconds
                 as_usual = Measured(usual, usual, within=True)
-                self._keep_best(search, search.best, as_usual)
+                self.keep_best(search, search.best, as_usual)
             search.best, search.best_ratio = None, 1.0
 
     @property

@@ -171,6 +171,22 @@ class Search:
             self._model.add(self.task.identity, proposal.features, 1.0)
         return self._ranked([p for p in found if p not in usual])
 
+    def fastest(self, count: int) -> list[Fast]:
+        """The fastest candidates of all sessions, as they were alone, and what is in use."""
+        found = {f.proposal.point: f for f in self.in_use()}
+        known = sorted(self._ratios.items(), key=lambda item: item[1])
+        for point, ratio in known[:count]:
+            proposal = None if ratio >= 1.0 or point in found else self._proposed(point)
+            if proposal is not None:
+                found[point] = Fast(proposal, ratio)
+        return sorted(found.values(), key=lambda f: f.ratio)
+
+    def _proposed(self, point: Point) -> Proposal | None:
+        """A candidate that was proposed before, or in an earlier session, if its space is given."""
+        if point in self.fast:
+            return self.fast[point].proposal
+        return self._proposal(point) if point.space in self._spaces else None
+
     def in_use(self) -> list[Fast]:
         """What is in use by earlier records, as far as its steps still apply.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -56,7 +57,7 @@ class Measurer:
         runner: Runs them; a child on this machine if not given.
         jobs: How many candidates are compiled at a time; as many as there are cpus if not given.
         build_seconds: How long compiling one may take.
-        program: Where kernels are timed on this machine; alone if not given.
+        program: Where kernels are timed once more, on this machine.
     """
 
     def __init__(
@@ -82,7 +83,6 @@ class Measurer:
         self._local = LocalRunner(cpus[-1:] if alone else (), program=program)
         self._runner: Runner = runner or self._local
         self._task: Task | None = None
-        self._count = 0
 
     def __enter__(self) -> Self:
         """Make a folder for executables and arrays."""
@@ -124,13 +124,37 @@ class Measurer:
             build.cancel()  # of a batch whose results nobody asked for
         if self._task is not task:
             self._take(task)
-        paths = [self._path(f"candidate{self._count + k}.unity") for k in range(len(candidates))]
-        self._count += len(candidates)
+        paths = self._begin(task, candidates)
+        return self._results(self._builds, paths, timing)
+
+    def built(self, task: Task, candidates: Sequence[Candidate]) -> list[Path | None]:
+        """The executable of each candidate; None where it can't be compiled."""
+        paths = self._begin(task, candidates)
+        return [
+            None if build.result() else path
+            for build, path in zip(self._builds, paths, strict=True)
+        ]
+
+    def _begin(self, task: Task, candidates: Sequence[Candidate]) -> list[Path]:
+        """Begin to compile candidates; what was faster than the default is there."""
+        paths = [self._candidate_path(task, c) for c in candidates]
         self._builds = [
             self._pool.submit(self._built, task, c.trace, path)
             for c, path in zip(candidates, paths, strict=True)
         ]
-        return self._results(self._builds, paths, timing)
+        return paths
+
+    def _candidate_path(self, task: Task, candidate: Candidate) -> Path:
+        """Where the executable of a candidate is."""
+        trace = "" if candidate.trace is None else candidate.trace.to_json()
+        text = f"{task.identity} {task.params} {task.sizes} {trace}"
+        return self._path(f"{sha256(text.encode()).hexdigest()[:32]}.unity")
+
+    def within(
+        self, versions: Sequence[Sequence[tuple[Collection[Place], Path]]], seconds: float
+    ) -> Sequence[Mapping[Place, float]] | None:
+        """As `LocalRunner.within`."""
+        return self._local.within(versions, seconds)
 
     def kernels(self) -> Mapping[Place, Sequence[float]]:
         """What each call of each kernel in a run of the program takes; nothing where none runs."""
@@ -154,8 +178,12 @@ class Measurer:
         if not self._beside:
             wait(builds)  # nothing is compiled while something is timed
         begun = (self._begun(b, path, timing) for b, path in zip(builds, paths, strict=True))
+        beaten: list[Path] = []
         for result, path in zip(list(begun) if self._runner.at_once else begun, paths, strict=True):
-            yield result()
+            measured = result()
+            beaten += [path] if measured.ratio >= 1.0 else []
+            yield measured
+        for path in beaten:
             path.unlink(missing_ok=True)
 
     def _begun(self, build: Future[str], path: Path, timing: Timing) -> Callable[[], Measured]:
@@ -164,14 +192,15 @@ class Measurer:
 
     def _take(self, task: Task) -> None:
         """Make the kernel by default the one to compare with."""
-        path = self._path(f"reference{self._count}.unity")
+        path = self._path("reference.unity")
+        path.unlink(missing_ok=True)
         why = self._built(task, None, path)
         if why:
             raise UnityError(f"{task.name}: the default kernel can't be compiled: {why}")
         main = task.module()[CALLER]
         assert isinstance(main, Function)
         inputs = self._written(task, inputs_for(main, sizes_for(main, dict(task.sizes))))
-        self._runner.take(Reference(task.name, path, inputs, tolerance_of(main), task.places))
+        self._runner.take(Reference(task.name, path, inputs, tolerance_of(main)))
         self._task = task
 
     def _written(self, task: Task, values: Sequence[object]) -> list[Message]:
@@ -190,7 +219,9 @@ class Measurer:
         return found
 
     def _built(self, task: Task, trace: Trace | None, path: Path) -> str:
-        """Compile a candidate; why it can't be, or nothing."""
+        """Compile a candidate, unless it is there; why it can't be, or nothing."""
+        if path.exists():
+            return ""
         request: Message = {
             "do": "build",
             "module": print_module(task.module()),

@@ -1,15 +1,15 @@
-"""A program in which one kernel runs by turns as it is by default and as a candidate.
+"""A program whose kernels run by turns as they are by default and as candidates.
 
 Alone, a kernel finds its operands where its own last call left them. In a program another kernel
 has just written them, by the threads that suited it, and weights have left the near caches: what is
-faster alone may be slower there.
+faster alone may be slower there. Times vary more there, too, so many runs count: candidates of all
+kernels run in the same ones.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from itertools import count
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -23,10 +23,11 @@ from unity.runtime.vm import Kernel
 
 from ..tasks.task import Place
 
-_HOPELESS = 1.5
-"""How many times the default's time a candidate may take after the first passes to go on."""
-_FIRST, _LONG = 2, 4.0
-"""Passes after which it may end: if it is hopeless, or if they have taken so many seconds."""
+_LEAST, _MOST = 5, 300
+"""How often each version of a program runs, at least and at most."""
+
+Instead = tuple[Collection[Place], Executable]
+"""A candidate, and the places of the program that it takes."""
 
 
 def written(value: object, folder: Path) -> Message:
@@ -77,82 +78,69 @@ class RunningProgram:
     def kernels(self) -> dict[str, list[list[float]]]:
         """By kernel, for each of the arguments, the seconds of each of its calls in a run."""
         found: dict[str, list[list[float]]] = {}
-        for args in self.arguments:
-            watches = {name: _Watched() for name in self.program.kernels}
-            kernels = [
-                watches[info.name].watching(kernel) if isinstance(kernel, NativeKernel) else kernel
-                for info, kernel in zip(
-                    self.program.program.kernels, self.program.kernel_calls, strict=True
-                )
-            ]
-            call = self.program.calling(kernels)
-            for _ in range(_FIRST):
-                for watched in watches.values():
-                    watched.times.clear()
-                call(*args)
-            for name, watched in watches.items():
-                found.setdefault(name, []).append(watched.times)
+        for at, args in enumerate(self.arguments):
+            version = self._version(at, (), "")
+            for _ in range(2):
+                version.run(args)
+            for name, times in version.times.items():
+                found.setdefault(name, []).append(times)
         return found
 
     def race(
-        self,
-        places: Collection[Place],
-        candidate: Executable,
-        name: str,
-        passes: int,
-        seconds: float,
-    ) -> tuple[float, float] | None:
-        """Seconds of a call of a kernel by default and of a candidate within the program.
+        self, versions: Sequence[Sequence[Instead]], name: str, seconds: float
+    ) -> list[dict[Place, float]]:
+        """Seconds of a call of each kernel by default, and in some versions of the program.
 
-        Both run by turns at the kernel's places, the rest of the program around them; of each call
-        in a run the fastest counts.
+        The versions run by turns. Of all runs the faster half counts, by its mean.
 
         Args:
-            places: Where the program calls the kernel.
-            candidate: Has the candidate, as a kernel of the same arrays and sizes.
-            name: What it is called there.
-            passes: How often each runs at least.
-            seconds: How long they take turns at least, for all arguments together.
+            versions: Candidates that run in place of kernels.
+            name: What candidates are called in their executables.
+            seconds: How long all of them take turns, about.
 
         Returns:
-            None where the program does not call the kernel there, or is not asked for the same.
+            For the default and each version, by place.
         """
-        totals, calls = [0.0, 0.0], 0
-        turns = sorted({at for _, at in places})
-        for at in turns:
-            here = {n for n, k in places if k == at}
-            watches = [self._swapped(here, None, ""), self._swapped(here, candidate, name)]
-            if watches[0] is None or watches[1] is None:
-                return None
-            fastest = _by_turns(
-                [w for w in watches if w is not None],
-                self.arguments[at],
-                passes,
-                seconds / len(turns),
-            )
-            for k, times in enumerate(fastest):
-                totals[k] += sum(times)
-            calls += len(fastest[0])
-        return None if not calls else (totals[0] / calls, totals[1] / calls)
-
-    def _swapped(
-        self, names: Collection[str], candidate: Executable | None, name: str
-    ) -> _Watched | None:
-        """The program with the kernels of some names timed, or a candidate in their place."""
-        infos, kernels = self.program.program.kernels, list(self.program.kernel_calls)
-        found = _Watched()
-        instead = _kernel(candidate, name) if candidate is not None else None
-        for k, info in enumerate(infos):
-            if info.name not in names:
-                continue
-            kernel = kernels[k] if candidate is None else instead
-            if not isinstance(kernel, NativeKernel):
-                return None
-            if (kernel.info.buffers, kernel.info.sizes) != (info.buffers, info.sizes):
-                return None
-            kernels[k] = found.watching(kernel)
-        found.call = self.program.calling(kernels)
+        found: list[dict[Place, float]] = [{} for _ in range(len(versions) + 1)]
+        for at, args in enumerate(self.arguments):
+            made = [self._version(at, v, name) for v in ((), *versions)]
+            runs: list[list[Mapping[str, list[float]]]] = [[] for _ in made]
+            begin = time.perf_counter()
+            for passed in range(_MOST):
+                if passed >= _LEAST and time.perf_counter() - begin > seconds / len(self.arguments):
+                    break
+                for k in _turned(len(made), passed):
+                    runs[k].append(made[k].run(args))
+            for times, each in zip(found, runs, strict=True):
+                for kernel in each[0]:
+                    taken = sorted(sum(run[kernel]) for run in each)
+                    faster = taken[: (len(taken) + 1) // 2]
+                    calls = len(each[0][kernel])
+                    if calls:
+                        times[kernel, at] = sum(faster) / len(faster) / calls
         return found
+
+    def _version(self, at: int, candidates: Sequence[Instead], name: str) -> _Version:
+        """The program for some arguments with candidates in place of kernels, all timed."""
+        instead = {n: exe for places, exe in candidates for n, k in places if k == at}
+        version, kernels = _Version(), list(self.program.kernel_calls)
+        for k, info in enumerate(self.program.program.kernels):
+            kernel = kernels[k]
+            if info.name in instead:
+                other = _kernel(instead[info.name], name)
+                same = isinstance(other, NativeKernel) and (
+                    (other.info.buffers, other.info.sizes) == (info.buffers, info.sizes)
+                )
+                kernel = other if same else kernel
+            if isinstance(kernel, NativeKernel):
+                kernels[k] = version.watching(info.name, kernel)
+        version.call = self.program.calling(kernels)
+        return version
+
+
+def _turned(count: int, by: int) -> Iterator[int]:
+    """Numbers below a count, from another one on each time: none always comes behind the same."""
+    return ((k + by) % count for k in range(count))
 
 
 def _kernel(executable: Executable, name: str) -> Kernel:
@@ -160,19 +148,26 @@ def _kernel(executable: Executable, name: str) -> Kernel:
     return executable.kernel_calls[executable.kernels.index(name)]
 
 
-class _Watched:
-    """Carries a program, and what some of its kernels took in its last run, call by call."""
+class _Version:
+    """Carries a program, and what its kernels took in its last run, call by call."""
 
     def __init__(self) -> None:
         self.call: Callable[..., object] = _nothing
-        self.times: list[float] = []
+        self.times: dict[str, list[float]] = {}
 
-    def watching(self, kernel: NativeKernel) -> Kernel:
+    def run(self, args: Sequence[object]) -> Mapping[str, list[float]]:
+        """What each kernel takes in a run."""
+        self.times = {name: [] for name in self.times}
+        self.call(*args)
+        return self.times
+
+    def watching(self, name: str, kernel: NativeKernel) -> Kernel:
         """A kernel that notes what it takes."""
+        self.times[name] = []
 
         def run(arrays: Sequence[Array], sizes: Sequence[int]) -> int:
             code, seconds = kernel.timed(arrays, sizes)
-            self.times.append(seconds)
+            self.times[name].append(seconds)
             return code
 
         return run
@@ -180,25 +175,3 @@ class _Watched:
 
 def _nothing(*args: object) -> None:
     """No program yet."""
-
-
-def _by_turns(
-    programs: Sequence[_Watched], args: Sequence[object], passes: int, seconds: float
-) -> list[list[float]]:
-    """The fastest run of each call of the kernels that are watched, by program."""
-    fastest: list[list[float]] = [[] for _ in programs]
-    begin = time.perf_counter()
-    for passed in count():
-        spent = time.perf_counter() - begin
-        if (passed >= passes and spent > seconds) or (passed >= _FIRST and spent > _LONG):
-            break
-        if passed == _FIRST and sum(fastest[-1]) > _HOPELESS * sum(fastest[0]):
-            break
-        for k, program in enumerate(programs):
-            program.times.clear()
-            program.call(*args)
-            if passed:
-                fastest[k] = list(map(min, fastest[k], program.times))
-            else:
-                fastest[k] = list(program.times)
-    return fastest

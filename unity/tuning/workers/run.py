@@ -28,8 +28,8 @@ _FAR, _LONG = 4.0, 2e-3
 class Runner:
     """Carries the reference: the kernel as it is by default, its inputs and its results.
 
-    It is timed within a program, if there is one that calls it. Otherwise it is timed alone, and
-    calls take turns with copies of its constants (`Task.copies`).
+    Calls take turns with copies of its constants (`Task.copies`). Carries a program, too, if it is
+    given one, in which kernels are timed once more.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,6 @@ class Runner:
         self._turns: Iterator[Sequence[object]] = iter(())
         self._expected: object = None
         self._program: RunningProgram | None = None
-        self._places: frozenset[Place] = frozenset()
 
     def program(self, request: Message) -> Message:
         """Take a program to time kernels in: ``path``, and ``arguments`` for some sizes."""
@@ -46,6 +45,17 @@ class Runner:
         arguments = [[read(a) for a in args] for args in told]
         self._program = RunningProgram(load(str(request["path"])), arguments)
         return {"seconds": self._program.seconds, "kernels": self._program.kernels()}
+
+    def within(self, request: Message) -> Message:
+        """Time ``versions`` of the program: places, and the path of the candidate to take them."""
+        assert self._program is not None, "no program"
+        told = cast("Sequence[Sequence[tuple[Sequence[Place], str]]]", request["versions"])
+        versions = [
+            [(frozenset((n, at) for n, at in places), load(path)) for places, path in version]
+            for version in told
+        ]
+        times = self._program.race(versions, KERNEL, float(str(request["seconds"])))
+        return {"times": [[[*place, t] for place, t in each.items()] for each in times]}
 
     def whole(self, request: Message) -> Message:
         """Time the program, at ``reference``, and another one, at ``path``, by turns."""
@@ -61,8 +71,6 @@ class Runner:
         each = [[c[k % len(c)] for c in copies] for k in range(max(map(len, copies), default=1))]
         self._inputs, self._turns = each[0], cycle(each)
         self._call = load(str(request["path"]))
-        told = cast("Sequence[tuple[str, int]]", request.get("places", ()))
-        self._places = frozenset((name, at) for name, at in told)
         self._expected = copied(self._call(*self._inputs))
         return {}
 
@@ -82,15 +90,11 @@ class Runner:
         once = [_once(c) for c in both]
         if once[1] > _FAR * once[0] and once[1] > _LONG:
             return {"seconds": once[1], "reference": once[0]}  # more of it would tell no more
-        inside = None
-        if self._program is not None and self._places:
-            passes = int(str(request["passes"]))
-            inside = self._program.race(self._places, call, KERNEL, passes, seconds)
-        usual, found = inside or agreeing(both, (), seconds, races)
+        usual, found = agreeing(both, (), seconds, races)
         wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
         if wrong is not None:
             return {"wrong": f"when it was called again, {wrong}"}
-        return {"seconds": found, "reference": usual, "within": inside is not None}
+        return {"seconds": found, "reference": usual}
 
     def in_turn(self, call: Callable[..., object]) -> None:
         """Call a kernel with the next copies."""
@@ -116,5 +120,5 @@ def _loaded(given: Message) -> list[object]:
 if __name__ == "__main__":
     before_others()
     runner = Runner()
-    verbs = (runner.program, runner.whole, runner.reference, runner.candidate)
+    verbs = (runner.program, runner.within, runner.whole, runner.reference, runner.candidate)
     serve({verb.__name__: verb for verb in verbs})

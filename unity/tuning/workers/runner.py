@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from logging import getLogger
@@ -20,8 +20,8 @@ from ..tasks.task import Place
 log = getLogger("unity")
 RUN_SECONDS = 10.0
 """How long a candidate may run besides what it is timed for."""
-_PATIENCE, _PROGRAM_RUNS = 600.0, 10
-"""Seconds that a program may run, and how often it runs at most for a candidate if it is slow."""
+_PATIENCE = 600.0
+"""Seconds that a program may run, all its runs together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,13 @@ class Timing:
     Attributes:
         seconds: How long each of them in a race, about.
         races: How many there are at most: it ends when two agree.
-        passes: How often each of them runs at least, where both are timed within a program.
     """
 
     seconds: float
     races: int
-    passes: int
 
 
-USUAL, SURE = Timing(0.08, 1, 5), Timing(0.16, 5, 20)
+USUAL, SURE = Timing(0.08, 1), Timing(0.16, 5)
 """In a search; and where what it found is measured once more."""
 
 
@@ -77,19 +75,17 @@ class Reference:
         inputs: What it is called with: the file, the dtype and the shape of each array, with how
             many copies of it calls take turns, and shapes.
         tolerance: How far results may be apart, relative to the largest.
-        places: Where the program calls it, for which of its arguments.
     """
 
     name: str
     path: Path
     inputs: Sequence[Message]
     tolerance: float
-    places: frozenset[Place] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The program whose kernels are tuned, as it is by default: they are timed within it.
+    """The program whose kernels are tuned, as it is by default.
 
     Attributes:
         path: Its executable.
@@ -135,7 +131,7 @@ class LocalRunner:
     Args:
         cpus: Where the child may run; anywhere if there are none.
         seconds: How long a candidate may run besides its timing.
-        program: Where kernels are timed; alone if not given.
+        program: Where kernels are timed once more.
     """
 
     at_once = False
@@ -150,7 +146,6 @@ class LocalRunner:
         self._seconds = seconds
         self._reference: Reference | None = None
         self._program = program
-        self._program_seconds = 0.0
         self._kernels: Mapping[Place, Sequence[float]] = {}
         self._told = self._knows = 0
 
@@ -162,14 +157,10 @@ class LocalRunner:
         """
         self._reference = reference
         try:
-            self._take_program()
             answer = self._child.ask(
-                {
-                    "do": "reference", "path": str(reference.path), "inputs": reference.inputs,
-                    "places": sorted(reference.places),
-                },
+                {"do": "reference", "path": str(reference.path), "inputs": reference.inputs},
                 self._seconds,
-            )  # fmt: skip
+            )
         except ChildError as error:
             self._knows = -1
             answer = {"error": str(error)}
@@ -188,11 +179,31 @@ class LocalRunner:
             self.take(self._reference)  # to a child that was started anew
         try:
             return measured_of(
-                self._child.ask(asked(path, self._reference.tolerance, timing), self._limit())
+                self._child.ask(asked(path, self._reference.tolerance, timing), self._seconds)
             )
         except ChildError as error:
             self._told = self._knows = -1
             return Measured(None, why=f"running: {error}")
+
+    def within(
+        self, versions: Sequence[Sequence[tuple[Collection[Place], Path]]], seconds: float
+    ) -> Sequence[Mapping[Place, float]] | None:
+        """Seconds of a call of each kernel by default, and in some versions of the program.
+
+        Args:
+            versions: Candidates' executables, and the places that they take.
+            seconds: How long all of them take turns, about.
+
+        Returns:
+            For the default and each version, by place; None where there is no program, or one of
+            the versions does not run.
+        """
+        told = [[[sorted(places), str(path)] for places, path in v] for v in versions]
+        answer = self._of_program({"do": "within", "versions": told, "seconds": seconds})
+        if answer is None:
+            return None
+        times = cast("Sequence[Sequence[tuple[str, int, float]]]", answer["times"])
+        return [{(name, at): t for name, at, t in each} for each in times]
 
     def whole(self, path: Path, seconds: float) -> tuple[float, float] | None:
         """Seconds of a call of the program by default and of another one of its kind.
@@ -204,20 +215,25 @@ class LocalRunner:
         Returns:
             None where there is no program, or one of them does not run.
         """
+        if self._program is None:
+            return None
+        both = {"reference": str(self._program.path), "path": str(path)}
+        answer = self._of_program({"do": "whole", **both, "seconds": seconds})
+        if answer is None:
+            return None
+        measured = measured_of(answer)
+        assert measured.seconds is not None
+        return (measured.reference or 0.0), measured.seconds
+
+    def _of_program(self, request: Message) -> Message | None:
+        """What the child says of the program; None where there is none, or it does not run."""
         try:
             self._take_program()
-            if self._program is None:
-                return None
-            both = {"reference": str(self._program.path), "path": str(path)}
-            request: Message = {"do": "whole", **both, "seconds": seconds}
-            answer = self._child.ask(request, _PATIENCE)
+            answer = None if self._program is None else self._child.ask(request, _PATIENCE)
         except ChildError:
             self._told = self._knows = -1
             return None
-        measured = measured_of(answer)
-        if measured.seconds is None or measured.reference is None:
-            return None
-        return measured.reference, measured.seconds
+        return None if answer is None or "error" in answer else answer
 
     def kernels(self) -> Mapping[Place, Sequence[float]]:
         """What each call of each kernel in a run of the program takes; nothing where none runs."""
@@ -241,15 +257,10 @@ class LocalRunner:
             log.info("kernels are timed alone, as the program does not run: %s", answer["error"])
             return
         self._program, self._knows = program, self._child.started
-        self._program_seconds = float(str(answer["seconds"]))
         told = cast("Mapping[str, Sequence[Sequence[float]]]", answer["kernels"])
         self._kernels = {
             (n, at): times for n, each in told.items() for at, times in enumerate(each)
         }
-
-    def _limit(self) -> float:
-        """How long a candidate may run."""
-        return self._seconds + _PROGRAM_RUNS * self._program_seconds
 
     def close(self) -> None:
         """End the child."""
@@ -260,7 +271,7 @@ def asked(path: Path, tolerance: float, timing: Timing) -> Message:
     """What a child is asked about a candidate."""
     return {
         "do": "candidate", "path": str(path), "tolerance": tolerance, "seconds": timing.seconds,
-        "races": timing.races, "passes": timing.passes,
+        "races": timing.races,
     }  # fmt: skip
 
 
@@ -268,5 +279,4 @@ def measured_of(answer: Message) -> Measured:
     """What a child answered."""
     if "wrong" in answer or "error" in answer:
         return Measured(None, why=str(answer.get("wrong", answer.get("error"))))
-    times = float(str(answer["seconds"])), float(str(answer["reference"]))
-    return Measured(*times, within=bool(answer.get("within")))
+    return Measured(float(str(answer["seconds"])), float(str(answer["reference"])))
