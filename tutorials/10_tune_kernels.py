@@ -62,7 +62,8 @@ assert point is not None
 print(point, mine.schedule(point).func, sep="\n")
 
 # %% The search. Each candidate is compiled and run in a child process, compared with the default
-# kernel, and timed by turns with it. Ctrl-C keeps what was found, and the next call goes on.
+# kernel, and timed by turns with it. Ctrl-C keeps what was found, and the next call goes on. At the
+# end the fastest run within the program: what is faster alone may be slower there.
 folder = Path(TemporaryDirectory().name)
 db = folder / "tuned.jsonl"
 found = unity.tune(

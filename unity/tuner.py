@@ -170,7 +170,8 @@ def tune(
             except KeyboardInterrupt:
                 stopped = True
             with suppress(KeyboardInterrupt):
-                if stopped or program is None or not settle(session, measurer):
+                finish = None if seconds is None else seconds * _FINISH
+                if stopped or program is None or not settle(session, measurer, finish):
                     session.confirm(measurer)
                 if session.gained and program is not None and not stopped:
                     whole = compared(build, records, measurer, folder)

@@ -20,8 +20,8 @@ from .workers.program import written
 Build = Callable[[Records], Executable]
 """Compiles the program with its kernels laid out by records."""
 
-_CONTENDERS = 8
-"""Of each kernel, how many of the fastest run within the program."""
+_CONTENDERS, _FEW = 8, 2
+"""Of each kernel, how many of the fastest run within the program, and how many if time is short."""
 _AGAIN = 3
 """How often winners are measured once more: where one was lucky, the next one is."""
 _VERSION_SECONDS = 4.0
@@ -46,7 +46,7 @@ def saved(build: Build, inputs: Sequence[Sequence[object]], folder: Path) -> Pro
     return Program(path, [[written(a, folder) for a in args] for args in inputs])
 
 
-def settle(session: Session, measurer: Measurer) -> bool:
+def settle(session: Session, measurer: Measurer, seconds: float | None = None) -> bool:
     """Measure the fastest candidates of all kernels within the program; what wins there counts.
 
     In a run all kernels are candidates, each its own k-th; so all of them are measured in the time
@@ -56,11 +56,13 @@ def settle(session: Session, measurer: Measurer) -> bool:
     Args:
         session: Its searches carry what is left.
         measurer: Knows the program, and compiles candidates.
+        seconds: How long it may take, about, so that there are fewer candidates.
 
     Returns:
         Whether the program runs.
     """
-    kernels = contests(session.searches)
+    many = _CONTENDERS if seconds is None else int(seconds / _VERSION_SECONDS) - 1
+    kernels = contests(session.searches, max(_FEW, min(_CONTENDERS, many)))
     for kernel in kernels:
         candidates = [Candidate(f.proposal.schedule.trace) for f in kernel.contenders]
         kernel.paths = measurer.built(kernel.searches[0].task, candidates)
@@ -158,18 +160,23 @@ class Contest:
             search.best_ratio = 1.0 if winner is None else self.measured[winner].ratio
 
 
-def contests(searches: Sequence[Search]) -> list[Contest]:
-    """The kernels of which something faster than the default was found, or was in use before."""
+def contests(searches: Sequence[Search], count: int) -> list[Contest]:
+    """The kernels of which something faster than the default was found, or was in use before.
+
+    Args:
+        searches: Of the program's kernels.
+        count: How many contenders a kernel has, and what is in use.
+    """
     of: dict[tuple[object, ...], list[Search]] = {}
     for search in searches:
         of.setdefault((search.task.identity, search.task.sizes), []).append(search)
     found: list[Contest] = []
     for same in of.values():
-        points = {f.proposal.point: f for s in same for f in s.fastest(_CONTENDERS)}
+        points = {f.proposal.point: f for s in same for f in s.fastest(count)}
         fast = sorted(points.values(), key=lambda f: f.ratio)
-        asked = [f for f in fast[_CONTENDERS:] if f.asked]
+        asked = [f for f in fast[count:] if f.asked]
         if fast:
-            found.append(Contest(tuple(same), (*fast[:_CONTENDERS], *asked)))
+            found.append(Contest(tuple(same), (*fast[:count], *asked)))
     return found
 
 
