@@ -300,8 +300,8 @@ def test_what_wins_within_the_program_is_used(
             self, versions: Sequence[Sequence[tuple[Collection[Place], Path]]], seconds: float
         ) -> Sequence[Mapping[Place, float]] | None:
             taken = given.pop(0)
-            assert len(taken) == len(versions)
-            return [{place: 1.0}, *({place: t} for t in taken)]
+            assert len(versions) == 1 + len(taken)
+            return [{place: 0.5}, {place: 1.0}, *({place: t} for t in taken)]
 
     assert settle(session, Within(None))
     assert not given

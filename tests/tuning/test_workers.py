@@ -207,10 +207,32 @@ def main(x: f32[Tensor, n, 64]):
         patch.setattr(NativeKernel, "timed", noted)
         both = [[(task.places, candidate)], [(softmax.places, candidate)]]
         usually, changed, unfit = running.race(both, KERNEL, 0.0)
-    assert usually == unfit == dict.fromkeys(every, 1.0)
+    assert usually == dict.fromkeys(every, 1.0)
+    assert unfit == dict.fromkeys(every - softmax.places, 1.0)
     assert {place for place, t in changed.items() if t == 3.0} == set(task.places)
     assert {shape for is_own, shape in ran if not is_own} == {(8, 64)}
     assert len([1 for is_own, _ in ran if not is_own]) == 5 * task.count
+
+
+def test_a_candidate_is_called_without_the_temporaries_of_the_kernel_in_whose_place_it_is() -> None:
+    text = MATMUL.replace(" 32,", " 512,").replace(" 48", " 512").replace(" 64", " 512")
+    module = parse(text.replace("R.nn.relu(R.matmul(x, w))", "R.matmul(x, w)"))
+    (task,) = tasks_of(module, pipeline("cpu"), Context(HERE))
+    x, w = np.random.default_rng(0).standard_normal((2, 512, 512), np.float32)
+    program = unity.compile(module, threads=1)
+    assert [k.buffers for k in program.program.kernels] == [4]
+    running = RunningProgram(program, [[x, w]])
+    for func in (None, Schedule(task.func).kernel()):
+        lowered = lower(task.module(func), pipeline("cpu"), Context(HERE), None)
+        candidate = assemble(lowered, "", {})
+        assert [k.buffers for k in candidate.program.kernels] == [3]
+        version = running._version(0, [(task.places, candidate)], KERNEL)
+        assert version.times.keys() == {task.name}
+        result: Any = version.call(x, w)
+        np.testing.assert_allclose(result, x @ w, rtol=1e-3, atol=1e-3)
+        assert len(version.times[task.name]) == 1
+    others = running._version(0, [(task.places, program)], "matmul")
+    assert others.times == {}
 
 
 def test_arguments_are_written_and_read(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def settle(session: Session, measurer: Measurer, seconds: float | None = None) -
     kernels = contests(session.searches, max(_FEW, min(_CONTENDERS, many)))
     for kernel in kernels:
         candidates = [Candidate(f.proposal.schedule.trace) for f in kernel.contenders]
-        kernel.paths = measurer.built(kernel.searches[0].task, candidates)
+        task = kernel.searches[0].task
+        kernel.usual, *kernel.paths = measurer.built(task, [Candidate(None), *candidates])
     most = max((len(k.contenders) for k in kernels), default=0)
     turns = [[turn if turn < len(k.contenders) else None for k in kernels] for turn in range(most)]
     if not turns:
@@ -91,19 +92,23 @@ def _measured(
 ) -> bool:
     """Run the program with some contenders of its kernels; whether it runs.
 
+    They are compared with the default compiled as they are, alone: its temporaries are its own, as
+    theirs are, and no parts of what the program has for all.
+
     Args:
         kernels: They carry what is measured.
         turns: For each version of the program, which contender each kernel is.
         measurer: Runs it.
     """
-    versions = [
+    versions = [[(k.places, k.usual) for k in kernels if k.usual]]
+    versions += [
         [(k.places, path) for k, c in zip(kernels, turn, strict=True) if (path := k.path(c))]
         for turn in turns
     ]
     times = measurer.within(versions, _VERSION_SECONDS * (1 + len(versions)))
     if times is None:
         return False
-    usual, *others = times
+    _, usual, *others = times
     for turn, taken in zip(turns, others, strict=True):
         for kernel, contender in zip(kernels, turn, strict=True):
             places = kernel.places & usual.keys() & taken.keys()
@@ -120,6 +125,7 @@ class Contest:
     Attributes:
         searches: Those of the kernel at the same sizes: it may be called with other operands.
         contenders: The fastest, as they were alone.
+        usual: The default's executable.
         paths: Their executables; None for one that can't be compiled.
         measured: By contender, what it took; one that did not run has none.
         sure: Contenders that were measured once more since they had won.
@@ -127,6 +133,7 @@ class Contest:
 
     searches: tuple[Search, ...]
     contenders: tuple[Fast, ...]
+    usual: Path | None = None
     paths: Sequence[Path | None] = ()
     measured: dict[int, Measured] = field(default_factory=dict)
     sure: set[int] = field(default_factory=set)

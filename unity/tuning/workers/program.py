@@ -19,6 +19,7 @@ from unity.codegen.workers.child import Message
 from unity.ir.dtype import Array, dtype
 from unity.runtime.executable import Executable
 from unity.runtime.kernel_timer import NativeKernel
+from unity.runtime.program import CallKernel, KernelInfo, Return
 from unity.runtime.vm import Kernel
 
 from ..tasks.task import Place
@@ -99,7 +100,7 @@ class RunningProgram:
             seconds: How long all of them take turns, about.
 
         Returns:
-            For the default and each version, by place.
+            For the default and each version, by place: there is none where a candidate can't run.
         """
         found: list[dict[Place, float]] = [{} for _ in range(len(versions) + 1)]
         for at, args in enumerate(self.arguments):
@@ -121,19 +122,22 @@ class RunningProgram:
         return found
 
     def _version(self, at: int, candidates: Sequence[Instead], name: str) -> _Version:
-        """The program for some arguments with candidates in place of kernels, all timed."""
+        """The program for some arguments with candidates in place of kernels, all timed.
+
+        A kernel whose candidate can't be called in its place runs itself, and is not timed.
+        """
         instead = {n: exe for places, exe in candidates for n, k in places if k == at}
         version, kernels = _Version(), list(self.program.kernel_calls)
         for k, info in enumerate(self.program.program.kernels):
             kernel = kernels[k]
-            if info.name in instead:
-                other = _kernel(instead[info.name], name)
-                same = isinstance(other, NativeKernel) and (
-                    (other.info.buffers, other.info.sizes) == (info.buffers, info.sizes)
-                )
-                kernel = other if same else kernel
-            if isinstance(kernel, NativeKernel):
+            if not isinstance(kernel, NativeKernel):
+                continue
+            if info.name not in instead:
                 kernels[k] = version.watching(info.name, kernel)
+                continue
+            other = _called(instead[info.name], name)
+            if other is not None and _fits(other.info, info):
+                kernels[k] = version.watching(info.name, other)
         version.call = self.program.calling(kernels)
         return version
 
@@ -143,9 +147,29 @@ def _turned(count: int, by: int) -> Iterator[int]:
     return ((k + by) % count for k in range(count))
 
 
-def _kernel(executable: Executable, name: str) -> Kernel:
-    """A kernel by name."""
-    return executable.kernel_calls[executable.kernels.index(name)]
+def _fits(candidate: KernelInfo, info: KernelInfo) -> bool:
+    """Whether a kernel can take another one's place: a call may have temporaries at its end."""
+    return candidate.sizes == info.sizes and candidate.buffers <= info.buffers
+
+
+def _called(executable: Executable, name: str) -> NativeKernel | None:
+    """A kernel of a program that calls it with just what it is given, and for what it gives.
+
+    Others are given temporaries, too: another program has none for them.
+    """
+    program, index = executable.program, executable.kernels.index(name)
+    kernel, (main,) = executable.kernel_calls[index], program.functions
+    given = [p.registers for p in main.params]
+    called: Sequence[int] = ()
+    for instruction in main.code:
+        match instruction:
+            case CallKernel(kernel=k, args=args) if k == index:
+                called = args
+            case Return(value=value):
+                given += list(value) if isinstance(value, tuple) else [value]
+            case _:
+                pass
+    return kernel if isinstance(kernel, NativeKernel) and list(called) == given else None
 
 
 class _Version:
@@ -162,11 +186,12 @@ class _Version:
         return self.times
 
     def watching(self, name: str, kernel: NativeKernel) -> Kernel:
-        """A kernel that notes what it takes."""
+        """A kernel that notes what it takes, called with what it is of what a call has."""
         self.times[name] = []
+        count = kernel.info.buffers
 
         def run(arrays: Sequence[Array], sizes: Sequence[int]) -> int:
-            code, seconds = kernel.timed(arrays, sizes)
+            code, seconds = kernel.timed(arrays[:count], sizes)
             self.times[name].append(seconds)
             return code
 
