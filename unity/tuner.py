@@ -170,9 +170,11 @@ def tune(
             except KeyboardInterrupt:
                 stopped = True
             with suppress(KeyboardInterrupt):
-                finish = None if seconds is None else seconds * _FINISH
-                if stopped or program is None or not settle(session, measurer, finish):
-                    session.confirm(measurer)
+                alone: Sequence[Search] = session.searches
+                if program is not None and not stopped:
+                    finish = None if seconds is None else seconds * _FINISH
+                    alone = settle(session, measurer, finish)
+                session.confirm(measurer, alone)
                 if session.gained and program is not None and not stopped:
                     whole = compared(build, records, measurer, folder)
                     if whole is not None and whole[1] > whole[0]:

@@ -22,7 +22,7 @@ from unity.transform.schedule import ScheduleDefault
 from unity.transform.schedule.schedule import Schedule
 from unity.tuning.cost import FEATURES, LearnedModel, PriorModel
 from unity.tuning.cost.features import Features
-from unity.tuning.in_program import settle
+from unity.tuning.in_program import contests, settle
 from unity.tuning.records import Best, Records, Trial
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.scheduler import is_tired
@@ -250,6 +250,33 @@ class Told(Measurer):
         return {}
 
 
+def test_what_a_program_does_not_run_is_confirmed_alone() -> None:
+    (task,) = tasks(MATMUL)
+    session = Session([task], Records(), PriorModel())
+    (search,) = session.searches
+    session._keep(search, search.propose(1)[0], Measured(0.5, 1.0))
+
+    class Unfit(Told):
+        def built(self, task: Task, candidates: Sequence[Candidate]) -> list[Path | None]:
+            return [Path(f"{k}") for k in range(len(candidates))]
+
+        def within(
+            self, versions: Sequence[Sequence[tuple[Collection[Place], Path]]], seconds: float
+        ) -> Sequence[Mapping[Place, float]] | None:
+            return given
+
+    given: Sequence[Mapping[Place, float]] | None = None
+    assert settle(session, Unfit(None)) == [search]
+    given = [{}, {}, {}]
+    assert settle(session, Unfit(None)) == [search]
+    assert search.best_ratio == 0.5
+    several = [replace(task, sizes=(("n", n),), places=frozenset({("f", 0)})) for n in (1, 2)]
+    twice = Session(several, Records(), PriorModel())
+    for each in twice.searches:
+        twice._keep(each, each.propose(1)[0], Measured(0.5, 1.0))
+    assert contests(twice.searches, 2) == []
+
+
 @pytest.mark.parametrize(("ratio", "used"), [(0.9, 1), (1.05, 0), (None, 0)])
 def test_what_is_in_use_is_asked_again(ratio: float | None, used: int) -> None:
     """The default that it was compared with may have been an earlier compiler's."""
@@ -303,7 +330,7 @@ def test_what_wins_within_the_program_is_used(
             assert len(versions) == 1 + len(taken)
             return [{place: 0.5}, {place: 1.0}, *({place: t} for t in taken)]
 
-    assert settle(session, Within(None))
+    assert settle(session, Within(None)) == []
     assert not given
     assert search.best is (None if winner is None else proposals[winner])
     used = records.replays(target)
@@ -342,7 +369,8 @@ def test_what_makes_the_program_no_faster_is_withdrawn() -> None:
     target = unity.compile(parse(MATMUL), threads=1).target
     (task,) = tasks(MATMUL, target)
     session = Session([task], records, PriorModel())
-    session.confirm(Told(0.8))
+    for proposal, ratio in zip(session.searches[0].propose(3), (0.9, 0.85, 0.8), strict=True):
+        session._keep(session.searches[0], proposal, Measured(ratio, 1.0, within=True))
     assert [r.ratio for r in records.bests()] == [0.8]
     session.withdraw()
     assert not session.gained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +47,7 @@ def saved(build: Build, inputs: Sequence[Sequence[object]], folder: Path) -> Pro
     return Program(path, [[written(a, folder) for a in args] for args in inputs])
 
 
-def settle(session: Session, measurer: Measurer, seconds: float | None = None) -> bool:
+def settle(session: Session, measurer: Measurer, seconds: float | None = None) -> Sequence[Search]:
     """Measure the fastest candidates of all kernels within the program; what wins there counts.
 
     In a run all kernels are candidates, each its own k-th; so all of them are measured in the time
@@ -59,20 +60,17 @@ def settle(session: Session, measurer: Measurer, seconds: float | None = None) -
         seconds: How long it may take, about, so that there are fewer candidates.
 
     Returns:
-        Whether the program runs.
+        The searches of kernels of which nothing was measured: nothing was found, or the program
+        does not run, or does not call the kernel in one way.
     """
     many = _CONTENDERS if seconds is None else int(seconds / _VERSION_SECONDS) - 1
     kernels = contests(session.searches, max(_FEW, min(_CONTENDERS, many)))
     for kernel in kernels:
-        candidates = [Candidate(f.proposal.schedule.trace) for f in kernel.contenders]
-        task = kernel.searches[0].task
-        kernel.usual, *kernel.paths = measurer.built(task, [Candidate(None), *candidates])
+        kernel.build(measurer)
     most = max((len(k.contenders) for k in kernels), default=0)
     turns = [[turn if turn < len(k.contenders) else None for k in kernels] for turn in range(most)]
-    if not turns:
-        return True
-    if not _measured(kernels, turns, measurer):
-        return False
+    if turns and not _measured(kernels, turns, measurer):
+        return session.searches
     for _ in range(_AGAIN):
         winners = [None if (w := k.winner) in k.sure else w for k in kernels]
         if all(w is None for w in winners) or not _measured(kernels, [winners], measurer):
@@ -84,7 +82,8 @@ def settle(session: Session, measurer: Measurer, seconds: float | None = None) -
         for k, measured in kernel.measured.items():
             session.keep_best(kernel.searches[0], kernel.contenders[k].proposal, measured)
         kernel.tell()
-    return True
+    done = {id(s) for k in kernels if k.measured for s in k.searches}
+    return [s for s in session.searches if id(s) not in done]
 
 
 def _measured(
@@ -143,6 +142,17 @@ class Contest:
         """Where the program calls the kernel."""
         return frozenset[Place]().union(*(s.task.places for s in self.searches))
 
+    def build(self, measurer: Measurer) -> None:
+        """Compile the default and the contenders; what no session of this compiler ran is run."""
+        task = self.searches[0].task
+        candidates = [Candidate(f.proposal.schedule.trace) for f in self.contenders]
+        ran = {point for s in self.searches for point in s.fast}
+        doubtful = [k for k, f in enumerate(self.contenders) if f.proposal.point not in ran]
+        results = measurer.measure(task, [candidates[k] for k in doubtful])
+        wrong = {k for k, m in zip(doubtful, results, strict=True) if m.seconds is None}
+        self.usual, *built = measurer.built(task, [Candidate(None), *candidates])
+        self.paths = [None if k in wrong else path for k, path in enumerate(built)]
+
     def path(self, contender: int | None) -> Path | None:
         """The executable of a contender; None for the default."""
         return None if contender is None else self.paths[contender]
@@ -170,6 +180,9 @@ class Contest:
 def contests(searches: Sequence[Search], count: int) -> list[Contest]:
     """The kernels of which something faster than the default was found, or was in use before.
 
+    A kernel that the program calls at several sizes for one input is left out: a run tells what all
+    its calls take.
+
     Args:
         searches: Of the program's kernels.
         count: How many contenders a kernel has, and what is in use.
@@ -177,8 +190,11 @@ def contests(searches: Sequence[Search], count: int) -> list[Contest]:
     of: dict[tuple[object, ...], list[Search]] = {}
     for search in searches:
         of.setdefault((search.task.identity, search.task.sizes), []).append(search)
+    calls = Counter(p for same in of.values() for p in {p for s in same for p in s.task.places})
     found: list[Contest] = []
     for same in of.values():
+        if any(calls[p] > 1 for s in same for p in s.task.places):
+            continue
         points = {f.proposal.point: f for s in same for f in s.fastest(count)}
         fast = sorted(points.values(), key=lambda f: f.ratio)
         asked = [f for f in fast[count:] if f.asked]

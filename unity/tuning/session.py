@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -197,14 +197,18 @@ class Session:
         """Note what a candidate took, so that it is used if it is the fastest."""
         self.records.add(search.record(proposal, measured, self._target, self._date))
 
-    def confirm(self, measurer: Measurer) -> None:
-        """Measure the fastest of each kernel once more, for longer.
+    def confirm(self, measurer: Measurer, searches: Sequence[Search] | None = None) -> None:
+        """Measure the fastest of each kernel once more, alone, for longer.
 
         What was luck is noted as what it is. It ends when the fastest of those measured again is
         ahead of all others, or has been compared with enough of them; what records call the fastest
         is measured again in any case, also what those of earlier sessions do.
+
+        Args:
+            measurer: Measures.
+            searches: Those of the kernels; all if not given.
         """
-        for search in self.searches:
+        for search in self.searches if searches is None else searches:
             for used in search.in_use():
                 search.fast.setdefault(used.proposal.point, used)
             again: dict[Point, float] = {}
@@ -220,12 +224,18 @@ class Session:
                 search.best, search.best_ratio = search.fast[best].proposal, min(1.0, again[best])
 
     def withdraw(self) -> None:
-        """Note that what was found is not used: the program as a whole is not faster by it."""
+        """Note that nothing found is used: the program as a whole is not faster by it."""
+        kernels = {(s.task.identity, s.task.sizes) for s in self.searches}
+        while used := [
+            r
+            for r in self.records.bests(self._target)
+            if r.worth and (r.kernel, r.sizes) in kernels
+        ]:
+            for record in used:
+                self.records.add(
+                    replace(record, seconds=record.reference, date=self._date, within=True)
+                )
         for search in self.searches:
-            if search.best is not None:
-                usual = search.default_seconds
-                as_usual = Measured(usual, usual, within=True)
-                self.keep_best(search, search.best, as_usual)
             search.best, search.best_ratio = None, 1.0
 
     @property

@@ -9,8 +9,9 @@ kernels run in the same ones.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import cast
 
 import numpy as np
@@ -106,11 +107,13 @@ class RunningProgram:
         for at, args in enumerate(self.arguments):
             made = [self._version(at, v, name) for v in ((), *versions)]
             runs: list[list[Mapping[str, list[float]]]] = [[] for _ in made]
+            order, random = list(range(len(made))), Random(0)
             begin = time.perf_counter()
             for passed in range(_MOST):
                 if passed >= _LEAST and time.perf_counter() - begin > seconds / len(self.arguments):
                     break
-                for k in _turned(len(made), passed):
+                random.shuffle(order)  # none always comes behind the same one
+                for k in order:
                     runs[k].append(made[k].run(args))
             for times, each in zip(found, runs, strict=True):
                 for kernel in each[0]:
@@ -140,11 +143,6 @@ class RunningProgram:
                 kernels[k] = version.watching(info.name, other)
         version.call = self.program.calling(kernels)
         return version
-
-
-def _turned(count: int, by: int) -> Iterator[int]:
-    """Numbers below a count, from another one on each time: none always comes behind the same."""
-    return ((k + by) % count for k in range(count))
 
 
 def _fits(candidate: KernelInfo, info: KernelInfo) -> bool:
