@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from logging import getLogger
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -169,16 +168,18 @@ def tune(
                 session.run(measurer, trials, limit, told)
             except KeyboardInterrupt:
                 stopped = True
-            with suppress(KeyboardInterrupt):
+            try:
                 alone: Sequence[Search] = session.searches
                 if program is not None and not stopped:
                     finish = None if seconds is None else seconds * _FINISH
                     alone = settle(session, measurer, finish)
                 session.confirm(measurer, alone)
-                if session.gained and program is not None and not stopped:
-                    whole = compared(build, records, measurer, folder)
-                    if whole is not None and whole[1] > whole[0]:
+                if session.gained and not stopped and measurer.kernels():
+                    whole = compared(build, session.used(), measurer, folder)
+                    if whole is None or whole[1] > whole[0]:
                         session.withdraw()
+            except KeyboardInterrupt:
+                stopped = True
     found = TuningReport(
         key_of_target(context.target),
         session.trials,
@@ -216,8 +217,8 @@ def _program(
     try:
         inputs = [inputs_for(main, sizes_for(main, sizes)) for sizes in several]
         return saved(build, inputs, folder)
-    except UnityError as error:
-        log.info("kernels are timed alone, not within the program: %s", error.message)
+    except (UnityError, OSError) as error:  # no place for its weights, too
+        log.info("kernels are timed alone, not within the program: %s", error)
         return None
 
 

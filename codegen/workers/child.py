@@ -61,6 +61,9 @@ class Child:
             return self._answer(process, time.monotonic() + seconds)
         except (OSError, TimeoutError, EOFError) as error:
             raise ChildError(self._why(process, error, seconds)) from None
+        except BaseException:  # Ctrl-C: its answer would be taken for that to the next request
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the process."""

@@ -57,26 +57,30 @@ def settle(session: Session, measurer: Measurer, seconds: float | None = None) -
     Args:
         session: Its searches carry what is left.
         measurer: Knows the program, and compiles candidates.
-        seconds: How long it may take, about, so that there are fewer candidates.
+        seconds: How long there is, so that fewer candidates run, and not for as long. Compiling
+            them, and measuring winners once more, comes on top.
 
     Returns:
         The searches of kernels of which nothing was measured: nothing was found, or the program
         does not run, or does not call the kernel in one way.
     """
     many = _CONTENDERS if seconds is None else int(seconds / _VERSION_SECONDS) - 1
+    each = _VERSION_SECONDS if seconds is None else min(_VERSION_SECONDS, max(1.0, seconds / 4))
     kernels = contests(session.searches, max(_FEW, min(_CONTENDERS, many)))
     for kernel in kernels:
         kernel.build(measurer)
     most = max((len(k.contenders) for k in kernels), default=0)
     turns = [[turn if turn < len(k.contenders) else None for k in kernels] for turn in range(most)]
-    if turns and not _measured(kernels, turns, measurer):
+    if turns and not _measured(kernels, turns, measurer, each):
         return session.searches
     for _ in range(_AGAIN):
         winners = [None if (w := k.winner) in k.sure else w for k in kernels]
-        if all(w is None for w in winners) or not _measured(kernels, [winners], measurer):
+        before = [dict(k.measured) for k in kernels]
+        if all(w is None for w in winners) or not _measured(kernels, [winners], measurer, each):
             break
-        for kernel, winner in zip(kernels, winners, strict=True):
-            kernel.sure |= set() if winner is None else {winner}
+        for kernel, winner, was in zip(kernels, winners, before, strict=True):
+            if winner is not None and kernel.measured[winner] is not was[winner]:
+                kernel.sure.add(winner)
     for kernel in kernels:
         kernel.drop_doubtful()
         for k, measured in kernel.measured.items():
@@ -87,7 +91,10 @@ def settle(session: Session, measurer: Measurer, seconds: float | None = None) -
 
 
 def _measured(
-    kernels: Sequence[Contest], turns: Sequence[Sequence[int | None]], measurer: Measurer
+    kernels: Sequence[Contest],
+    turns: Sequence[Sequence[int | None]],
+    measurer: Measurer,
+    seconds: float,
 ) -> bool:
     """Run the program with some contenders of its kernels; whether it runs.
 
@@ -98,13 +105,14 @@ def _measured(
         kernels: They carry what is measured.
         turns: For each version of the program, which contender each kernel is.
         measurer: Runs it.
+        seconds: How long, for each version.
     """
     versions = [[(k.places, k.usual) for k in kernels if k.usual]]
     versions += [
         [(k.places, path) for k, c in zip(kernels, turn, strict=True) if (path := k.path(c))]
         for turn in turns
     ]
-    times = measurer.within(versions, _VERSION_SECONDS * (1 + len(versions)))
+    times = measurer.within(versions, seconds * (1 + len(versions)))
     if times is None:
         return False
     _, usual, *others = times
@@ -222,7 +230,7 @@ def compared(
     path = folder / "tuned.unity"
     try:
         build(records).save(path)
-    except UnityError:
+    except (UnityError, OSError):
         return None
     rounds = [measurer.whole(path, _SECONDS) for _ in range(_ROUNDS)]
     known = sorted((r for r in rounds if r is not None), key=lambda r: r[1] / r[0])

@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 
 from .cost import FEATURES, CostModel
-from .records import Records, Trial, now
+from .records import Best, Records, Trial, now
 from .scheduler import next_search
 from .search import Fast, Proposal, Search, strategy
 from .spaces import (
@@ -163,7 +163,7 @@ class Session:
                 return None
             left = BATCH
             if trials is not None:
-                fresh = any(not s.proposed for s in self.searches)
+                fresh = any(not (s.proposed or s.exhausted) for s in self.searches)
                 share = trials // len(self.searches) if fresh else BATCH
                 left = min(BATCH, trials - self.trials - running, max(_FEW, share))
             proposals = search.propose(left)
@@ -225,18 +225,24 @@ class Session:
 
     def withdraw(self) -> None:
         """Note that nothing found is used: the program as a whole is not faster by it."""
-        kernels = {(s.task.identity, s.task.sizes) for s in self.searches}
-        while used := [
-            r
-            for r in self.records.bests(self._target)
-            if r.worth and (r.kernel, r.sizes) in kernels
-        ]:
+        while used := self._in_use():
             for record in used:
-                self.records.add(
-                    replace(record, seconds=record.reference, date=self._date, within=True)
-                )
+                usual = replace(record, seconds=record.reference, date=self._date, within=True)
+                self.records.add(usual)
         for search in self.searches:
             search.best, search.best_ratio = None, 1.0
+
+    def used(self) -> Records:
+        """Those of the records that lay out the kernels that are tuned."""
+        found = Records()
+        for record in self._in_use():
+            found.add(record)
+        return found
+
+    def _in_use(self) -> list[Best]:
+        kernels = {(s.task.identity, s.task.sizes) for s in self.searches}
+        bests = self.records.bests(self._target)
+        return [r for r in bests if r.worth and (r.kernel, r.sizes) in kernels]
 
     @property
     def gained(self) -> bool:

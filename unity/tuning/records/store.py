@@ -112,10 +112,10 @@ class Records:
 
 def _counting(lines: Sequence[Best]) -> list[Best]:
     """Of a kernel's lines, oldest first, those that count: the latest of each point."""
-    last = max((r.date for r in lines if r.within), default="")
+    last = max((r.date for r in lines if r.within), default=None)
     latest: dict[tuple[str, str], Best] = {}
     for r in lines:
-        if r.date > last or (r.within and r.date == last):
+        if last is None or r.date > last or (r.within and r.date == last):
             latest[r.space, r.point] = r
     return list(latest.values())
 

@@ -26,7 +26,7 @@ from unity.runtime.vm import Kernel
 from ..tasks.task import Place
 
 _LEAST, _MOST = 5, 300
-"""How often each version of a program runs, at least and at most."""
+"""How often each version of a program runs, at least (if it is not far too slow) and at most."""
 
 Instead = tuple[Collection[Place], Executable]
 """A candidate, and the places of the program that it takes."""
@@ -71,11 +71,8 @@ class RunningProgram:
     def __init__(self, program: Executable, arguments: Sequence[Sequence[object]]) -> None:
         self.program = program
         self.arguments = arguments
-        begin = time.perf_counter()
         for args in arguments:
             program(*args)
-        self.seconds = time.perf_counter() - begin
-        """What a call takes at first, for all arguments together."""
 
     def kernels(self) -> dict[str, list[list[float]]]:
         """By kernel, for each of the arguments, the seconds of each of its calls in a run."""
@@ -108,9 +105,10 @@ class RunningProgram:
             made = [self._version(at, v, name) for v in ((), *versions)]
             runs: list[list[Mapping[str, list[float]]]] = [[] for _ in made]
             order, random = list(range(len(made))), Random(0)
-            begin = time.perf_counter()
+            begin, share = time.perf_counter(), seconds / len(self.arguments)
             for passed in range(_MOST):
-                if passed >= _LEAST and time.perf_counter() - begin > seconds / len(self.arguments):
+                spent = time.perf_counter() - begin
+                if passed and spent > share * (1 if passed >= _LEAST else _LEAST):
                     break
                 random.shuffle(order)  # none always comes behind the same one
                 for k in order:

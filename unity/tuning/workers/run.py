@@ -44,7 +44,7 @@ class Runner:
         told = cast("Sequence[Sequence[Message]]", request["arguments"])
         arguments = [[read(a) for a in args] for args in told]
         self._program = RunningProgram(load(str(request["path"])), arguments)
-        return {"seconds": self._program.seconds, "kernels": self._program.kernels()}
+        return {"kernels": self._program.kernels()}
 
     def within(self, request: Message) -> Message:
         """Time ``versions`` of the program: places, and the path of the candidate to take them."""

@@ -46,8 +46,9 @@ class Measured:
     """What measuring a candidate gave.
 
     Attributes:
-        seconds: The fastest run; None if it failed.
-        reference: The fastest run of the kernel as it is by default, by turns with it.
+        seconds: The fastest run, within a program the mean of the faster half of all; None if it
+            failed.
+        reference: That of the kernel as it is by default, by turns with it.
         why: What was wrong with it, if it failed.
         within: Whether both ran within a program.
     """
