@@ -26,6 +26,8 @@ from unity.transform.schedule import TensorIntrinsic, default_schedule, register
 from unity.transform.schedule.intrinsics import INTRINSICS
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
+from unity.tuning.in_program import compared, saved
+from unity.tuning.records import Records
 from unity.tuning.tasks import tasks_of
 from unity.tuning.tasks.task import KERNEL
 from unity.tuning.workers import Candidate, Measurer, intrinsics
@@ -228,6 +230,46 @@ def main(x: f32[Tensor, n, 64]):
     assert {place for place, t in changed.items() if t == 3.0} == set(task.places)
     assert {shape for is_own, shape in ran if not is_own} == {(8, 64)}
     assert len([1 for is_own, _ in ran if not is_own]) == 300 * task.count
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures here")
+@pytest.mark.long("starts two children, which import the compiler, and compiles a kernel")
+def test_a_child_runs_the_program_and_versions_of_it(tmp_path: Path) -> None:
+    module = parse(LARGE)
+    (task,) = tasks_of(module, pipeline("cpu"), Context(HERE))
+    inputs = [[np.ones((128, 256), np.float32), np.ones((256, 64), np.float32)]]
+
+    def build(records: Records) -> unity.Executable:
+        return unity.compile(module, HERE, db=records)
+
+    program = saved(build, inputs, tmp_path)
+    with Measurer(HERE, program=program) as measurer:
+        assert measurer.kernels().keys() == set(task.places)
+        usual, slow, impossible = measurer.built(
+            task,
+            [
+                Candidate(None),
+                Candidate(Schedule(task.func).trace),
+                Candidate(Trace.from_json('{"version":2,"steps":[["gone",[],[],null]]}')),
+            ],
+        )
+        assert impossible is None
+        assert usual is not None
+        assert slow is not None
+        times = measurer.within([[(task.places, usual)], [(task.places, slow)]], 0.2)
+        assert times is not None
+        own, alone, slower = (t[place] for t in times for place in task.places)
+        assert own > 0
+        assert slower > 3 * alone
+        whole = compared(build, Records(), measurer, tmp_path)
+        assert whole is not None
+        assert all(0 < t < 1 for t in whole)
+        assert measurer.within([[(task.places, tmp_path / "nothing")]], 0.2) is None
+        assert measurer.whole(tmp_path / "nothing", 0.2) is None
+        assert measurer.whole(program.path, 0.01) is not None
+    with Measurer(HERE) as measurer:
+        assert measurer.kernels() == {}
+        assert measurer.within([], 0.2) is None
 
 
 def test_a_candidate_is_called_without_the_temporaries_of_the_kernel_in_whose_place_it_is() -> None:

@@ -227,7 +227,8 @@ class Session:
         """Note that nothing found is used: the program as a whole is not faster by it."""
         while used := self._in_use():
             for record in used:
-                usual = replace(record, seconds=record.reference, date=self._date, within=True)
+                date = max(self._date, record.date)  # of another machine's clock it may be later
+                usual = replace(record, seconds=record.reference, date=date, within=True)
                 self.records.add(usual)
         for search in self.searches:
             search.best, search.best_ratio = None, 1.0

@@ -51,7 +51,7 @@ class Proposal:
 
 @dataclass(slots=True)
 class Fast:
-    """A candidate that was faster than the default.
+    """A candidate that was faster than the default, or is in use by an earlier record.
 
     Attributes:
         proposal: The candidate.
