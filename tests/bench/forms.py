@@ -3,7 +3,7 @@
 Each runs by Unity and both peers in turns in one process, a process for each number of threads.
 Printed are the ratio of the best peer's least time to ours (above 1: ours is faster) for both
 forms, their geometric means, and what the unknown form has of the fixed one's speed. A JSON file
-keeps the rows; those that were not measured this time stay.
+keeps the rows of each machine; those that were not measured this time stay.
 
 On a machine that others use too, ``--cpu-time`` counts what the process had of a processor instead
 of what the clock says: for one thread that is the same where nobody else runs.
@@ -190,8 +190,6 @@ def main(works: Works, module: str, results: Path, about: str | None) -> None:
         _child(options, {n: works[n] for n in names})
         return
     earlier: Row = json.loads(options.output.read_text()) if options.output.exists() else {}
-    if earlier.get("machine", machine()) != machine():
-        parser.error(f"{options.output} is of {earlier['machine']}, this is {machine()}: --output")
     rows: list[Row] = []
     for threads in options.threads:
         command = [sys.executable, "-m", module, "--child", "--threads", str(threads)]
@@ -204,7 +202,7 @@ def main(works: Works, module: str, results: Path, about: str | None) -> None:
                 print(line(rows[-1]), flush=True)
         if child.returncode:
             print(f"the process of {threads} threads ended with {child.returncode}")
-    kept = merged(earlier.get("rows", []), rows, works)
+    known = earlier.get(machine(), {}).get("rows", [])
     print("\n".join(summary(rows)))
-    found = {"date": time.strftime("%Y-%m-%d"), "machine": machine(), "rows": kept}
-    options.output.write_text(json.dumps(found, indent=1) + "\n")
+    earlier[machine()] = {"date": time.strftime("%Y-%m-%d"), "rows": merged(known, rows, works)}
+    options.output.write_text(json.dumps(earlier, indent=1) + "\n")

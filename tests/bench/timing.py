@@ -21,9 +21,10 @@ PAUSE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds a call: the least and the median."""
+    """Seconds a call: the least, the lower quartile and the median."""
 
     min: float
+    quartile: float
     median: float
 
 
@@ -51,4 +52,9 @@ def interleaved(
             for _ in range(count):
                 run()
             taken[name].append((clock() - start) / count)
-    return {name: Times(min(t), statistics.median(t)) for name, t in taken.items()}
+    return {name: _times(t) for name, t in taken.items()}
+
+
+def _times(taken: list[float]) -> Times:
+    quartile, median, _ = statistics.quantiles(taken, n=4)
+    return Times(min(taken), quartile, median)

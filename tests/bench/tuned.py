@@ -1,11 +1,14 @@
 """``python -m tests.bench.tuned``: a whole model tuned for some minutes, by us and by MetaSchedule.
 
-Both have the same wall time on the same machine. Then all take turns in one process: our default
-and our tuned program, each instantiated twice (where memory comes to lie makes some percent), TVM's
-tuned program, and onnxruntime. MetaSchedule is tuned as TVM's own pipeline for cpus does it, with
-weights laid out ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and
-``xgboost-cpu``, and is left out where they are missing. Rows go to ``tuned.json``; ``seconds`` is 0
-where only what was found before was compared (``--seconds 0 --folder``).
+Both have the same wall time on the same machine. Then our default and our tuned program and
+onnxruntime take turns in one process, at real-time priority where the system allows it; ours are
+instantiated three times each, since where memory comes to lie makes some percent. `gain` is of
+lower quartiles: they vary by one percent where minima and medians vary by several; `noise` tells
+how far the three default programs, which are equal, are apart by them. TVM's tuned program then
+takes turns with ours. MetaSchedule is tuned as TVM's own pipeline for cpus does it, with weights
+laid out ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and ``xgboost-cpu``,
+and is left out where they are missing. Rows go to ``tuned.json``; ``seconds`` is 0 where only what
+was found before was compared (``--seconds 0 --folder``).
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import onnx
@@ -34,7 +39,7 @@ from unity.tuning.records import Records
 
 from .machine import machine
 from .peers import PEERS, RunWith, relative_error
-from .timing import Run, interleaved
+from .timing import Run, Times, interleaved
 from .work import Feeds
 from .works import WORKS
 
@@ -43,6 +48,8 @@ _WEIGHTS = "main_transform_params"
 """What TVM calls the function that lays weights out."""
 _FIRST_BUILD = 300.0
 """Seconds that TVM may take to build a candidate: 90 of cpu for whatever a process builds first."""
+_INSTANCES, _SECONDS = 3, 60.0
+"""How many programs of each kind of ours take turns, and for how long all together."""
 _NEVER = 1_000_000
 """Trials that are never reached: MetaSchedule has no limit of time."""
 
@@ -142,35 +149,53 @@ def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> 
     }
     if tvm:
         made["metaschedule_trials"] = searched(path, threads, seconds, folder)
-    runs: dict[str, Run] = {}
-    for instance in ("", " again"):
-        for label, db in (("default", None), ("tuned", records)):
-            exe = unity.compile(path, threads=threads, db=db)
-            runs[label + instance] = partial(exe.run, feeds)
+    programs = {
+        label: [unity.compile(path, threads=threads, db=db) for _ in range(_INSTANCES)]
+        for label, db in (("default", None), ("tuned", records))
+    }
     before_others()  # threads that programs start when they first run inherit it
-    want = list(runs["default"]().values())
-    made["error"] = relative_error(next(iter(runs["tuned"]().values())), want[0])
+    want = next(iter(programs["default"][0].run(feeds).values()))
+    made["error"] = relative_error(next(iter(programs["tuned"][0].run(feeds).values())), want)
+    runs: dict[str, Run] = {}
+    for k in range(_INSTANCES):
+        for label, instances in programs.items():
+            runs[f"{label} {k}"] = partial(instances[k].run, feeds)
     if PEERS["onnxruntime"].installed:
         runs["onnxruntime"] = partial(PEERS["onnxruntime"].load(path, threads, feeds), feeds)
+    made |= compared(interleaved(runs, _SECONDS))
     if tvm:
         run = metaschedule(path, threads, folder)
-        made["metaschedule_error"] = relative_error(run(feeds)[0], want[0])
-        runs["metaschedule"] = partial(run, feeds)
-    times = interleaved(runs, 20.0)
-    least = {label: min(times[label].min, times[f"{label} again"].min) for label in ours()}
-    made["ms"] = {label: round(t.min * 1e3, 3) for label, t in times.items()}
-    made["median_ms"] = {label: round(t.median * 1e3, 3) for label, t in times.items()}
-    made["gain"] = round(least["default"] / least["tuned"], 3)
-    usual = {label: min(times[label].median, times[f"{label} again"].median) for label in ours()}
-    made["median_gain"] = round(usual["default"] / usual["tuned"], 3)
-    if tvm:
-        made["ahead_of_metaschedule"] = round(times["metaschedule"].min / least["tuned"], 3)
+        made["metaschedule_error"] = relative_error(run(feeds)[0], want)
+        both = {"tuned": runs["tuned 0"], "metaschedule": partial(run, feeds)}
+        times = interleaved(both, _SECONDS / 2)
+        made["metaschedule_ms"] = {n: round(t.quartile * 1e3, 3) for n, t in times.items()}
+        made["ahead_of_metaschedule"] = round(
+            times["metaschedule"].quartile / times["tuned"].quartile, 3
+        )
     return made
 
 
-def ours() -> tuple[str, str]:
-    """The programs of ours."""
-    return "default", "tuned"
+def compared(times: Mapping[str, Times]) -> dict[str, Any]:
+    """How much faster the tuned programs are, and how far equal ones are apart.
+
+    Args:
+        times: Of ``default k``, ``tuned k`` and others.
+    """
+
+    def of(label: str) -> list[Times]:
+        return [t for name, t in times.items() if name.startswith(label)]
+
+    default, tuned = of("default"), of("tuned")
+    equal = [t.quartile for t in default]
+    gain = fmean(equal) / fmean(t.quartile for t in tuned)
+    median_gain = fmean(t.median for t in default) / fmean(t.median for t in tuned)
+    return {
+        "ms": {name: round(t.quartile * 1e3, 3) for name, t in times.items()},
+        "median_ms": {name: round(t.median * 1e3, 3) for name, t in times.items()},
+        "gain": round(gain, 3),
+        "median_gain": round(median_gain, 3),
+        "noise": round(max(equal) / min(equal) - 1, 3),
+    }
 
 
 def main() -> None:
