@@ -166,7 +166,7 @@ def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> 
     if tvm:
         run = metaschedule(path, threads, folder)
         made["metaschedule_error"] = relative_error(run(feeds)[0], want)
-        both = {"tuned": runs["tuned 0"], "metaschedule": partial(run, feeds)}
+        both: dict[str, Run] = {"tuned": runs["tuned 0"], "metaschedule": partial(run, feeds)}
         times = interleaved(both, _SECONDS / 2)
         made["metaschedule_ms"] = {n: round(t.quartile * 1e3, 3) for n, t in times.items()}
         made["ahead_of_metaschedule"] = round(

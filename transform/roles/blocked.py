@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith.polynomial import Poly
 from unity.ir.prim_expr import Load
+from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Buffer
 from unity.machine.target import Target
 
 from ..blocks.access import all_axes, known_of, moves_alone, place, step
-from ..blocks.extents import count_of, number
+from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
 from .padding import Edge
 
@@ -126,7 +128,7 @@ def blocked_roles(
             line = line if (number(pixel.extent) or MOST_PIXELS) * 2 <= MOST_PIXELS else None
             outer = _without(others, pixel, block, line)
             known_line = number(pixel.extent) is not None
-            heavy = known_line and _size(loads[weight].buffer) > _size(loads[image].buffer)
+            heavy = _size(loads[weight].buffer) > _size(loads[image].buffer)
             fast = tuple(a for a in outer if heavy and number(a.extent) is not None)
             slow = _without(outer, *fast)
             if steps[image]:
@@ -180,5 +182,7 @@ def _without(axes: Sequence[Axis], *some: Axis | None) -> tuple[Axis, ...]:
 
 
 def _size(buffer: Buffer) -> int:
-    """Elements, those of a batch of unknown size counted once."""
-    return count_of(buffer.shape)
+    """Elements as is usual, those of a batch of unknown size counted once."""
+    batch, *others = buffer.shape
+    sizes = (representative_extent(e, IMAGE) or 1 for e in others)
+    return (number(batch) or 1) * math.prod(sizes)

@@ -83,6 +83,11 @@ class TileGroup:
         return (*before, self.product, *after)
 
     @property
+    def is_known(self) -> bool:
+        """Whether it is known how many tiles an image has."""
+        return all(number(a.extent) is not None for a in self.tiles[-2:])
+
+    @property
     def lines(self) -> int:
         """The position of the product's axis over lines of tiles."""
         return self.product.axes.index(self.tiles[-2])

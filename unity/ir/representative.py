@@ -18,6 +18,9 @@ LENGTH = 64
 """An unknown size in general: the length of a sequence."""
 IMAGE = 224
 """An unknown height or width of an image; what is computed of it follows."""
+IMAGES = (112, 160, IMAGE, 320)
+"""Unknown heights and widths, for a choice that is to suit them all: what is best for one of them
+may leave one of two threads idle at another."""
 FRAMES = 8
 """An unknown number of frames of a clip."""
 BATCH = 1

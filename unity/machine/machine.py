@@ -43,7 +43,8 @@ class Machine:
             (measured there on products with their columns in panels, registers as long as lines).
         l2_bytes_per_cycle: What comes from the second cache to be multiplied at once.
         memory_bytes_per_cycle: The same from behind it; 20 GB/s.
-        stream_bytes_per_cycle: What comes from there where nothing but reads in order goes on.
+        stream_bytes_per_cycle: What comes from there where nothing but reads in order goes on
+            (Winograd's weights of 256 channels for images of 7 to 20 pixels).
         far_bytes_per_cycle: The same from behind the last cache: 12 GB/s (Winograd's weights of 512
             channels, 38 MB, in ResNet-18 on AMD Zen 3, whose last cache has 32).
         relayout_bytes_per_cycle: What is read and written where an image changes layout; 8 GB/s.
@@ -97,7 +98,7 @@ class Machine:
     stall_cycles: tuple[float, float] = (0.5, 0.35)
     l2_bytes_per_cycle: float = 24.0
     memory_bytes_per_cycle: float = 8.0
-    stream_bytes_per_cycle: float = 10.0
+    stream_bytes_per_cycle: float = 7.5
     far_bytes_per_cycle: float = 4.5
     relayout_bytes_per_cycle: float = 3.0
     cached_relayout_bytes_per_cycle: float = 7.5

@@ -9,11 +9,11 @@ import numpy as np
 
 from unity.ir.aligned import paged_empty
 from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.types import TensorType
 from unity.machine.target import Target
 from unity.op.convolution.conv_winograd import sampled_error, transformed_weights
@@ -42,8 +42,8 @@ class ConvertWinograd(Pass):
     an estimate of cycles chooses between them and the convolution as it is. Rounding errors grow:
     those of the actual weights are sampled, and a tile whose error is above `tolerance` is not
     used. A NaN or an infinity in the input spreads over its tile.
-    Unknown sizes are estimated as `unity.ir.representative` says: images are 224 pixels high and
-    wide unless their symbols say what is typical.
+    Unknown sizes are estimated as `unity.ir.representative` says: images of several heights and
+    widths, the mean counts, unless their symbols say what is typical.
     ``pipeline().without(ConvertWinograd)`` leaves all convolutions as they are.
 
     >>> from unity.script import parse, print_module
@@ -90,14 +90,12 @@ class _Converter(BodyRewriter):
         if not self.fits(value, weight):
             return value
         match atom_type(var):
-            case TensorType((n, _, h, w, _), dtype) if dtype == FLOAT32:
-                batch = representative(n, BATCH)
-                height, width = representative(h, IMAGE), representative(w, IMAGE)
+            case TensorType((n, _, *sizes, _), dtype) if dtype == FLOAT32:
+                said = _SAID.get(str(value.attrs.get("algorithm")))
             case _:
                 return value
-        said = _SAID.get(str(value.attrs.get("algorithm")))
         if said is None:
-            said = self.tiles(weight.data.shape, batch, height, width)
+            said = self.tiles(weight.data.shape, n, sizes)
         for tile in said:
             made = self.transformed(weight, tile)
             if made is not None:
@@ -119,10 +117,10 @@ class _Converter(BodyRewriter):
             and weight.data.dtype == np.float32
         )
 
-    def tiles(self, shape: tuple[int, ...], batch: int, height: int, width: int) -> Sequence[int]:
+    def tiles(self, shape: tuple[int, ...], batch: Dim, sizes: Sequence[Dim]) -> Sequence[int]:
         """The tiles worth trying, the fastest first."""
         outputs, inputs, _, _, lanes, _ = shape
-        cycles = winograd_cycles(outputs, inputs, batch, height, width, lanes, self.target)
+        cycles = winograd_cycles(outputs, inputs, batch, sizes, lanes, self.target)
         return [t for t in worth(cycles) if t <= self.options.largest]
 
     def transformed(self, weight: Constant, tile: int) -> Constant | None:

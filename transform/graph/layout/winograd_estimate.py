@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+from unity.ir.dims import Dim
+from unity.ir.representative import BATCH, IMAGES, representative
 from unity.machine.target import Target
 
 TAPS = 3
@@ -10,19 +15,32 @@ MARGIN = 1.25
 
 
 def winograd_cycles(
-    outputs: int, inputs: int, batch: int, height: int, width: int, lanes: int, target: Target
+    outputs: int, inputs: int, batch: Dim, sizes: Sequence[Dim], lanes: int, target: Target
 ) -> dict[int, float]:
     """Cycles by the side of a tile; 0 for the convolution as it is.
+
+    Of unknown sizes they are the geometric mean of those of several images: small ones reuse
+    transformed weights too little.
 
     Args:
         outputs: Blocks of output channels.
         inputs: Blocks of input channels.
         batch: Images.
-        height: Of the output.
-        width: Of the output.
+        sizes: Height and width of the output.
         lanes: Channels of a block.
         target: The machine.
     """
+    count = max(1, representative(batch, BATCH))
+    images = {tuple(representative(e, i) for e in sizes) for i in IMAGES}
+    every = [_cycles(outputs, inputs, (count, h, w), lanes, target) for h, w in sorted(images)]
+    return {t: math.prod(e[t] for e in every) ** (1 / len(every)) for t in every[0]}
+
+
+def _cycles(
+    outputs: int, inputs: int, image: tuple[int, int, int], lanes: int, target: Target
+) -> dict[int, float]:
+    """Of so many images of a height and width."""
+    batch, height, width = image
     depth, taps, machine = inputs * lanes, TAPS * TAPS, target.machine
 
     def memory(points: int) -> float:

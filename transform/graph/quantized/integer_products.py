@@ -12,7 +12,7 @@ from unity.ir.dtype import BOOL, FLOAT32, INT8, INT32, UINT8, Array
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.representative import BATCH, IMAGE, representative
+from unity.ir.representative import IMAGE, representative
 from unity.ir.types import TensorType, Type
 from unity.machine.dot_units import integer_dots
 from unity.machine.target import Target
@@ -243,13 +243,12 @@ class _Products(BodyRewriter):
                 h, w = (representative(e, IMAGE) for e in (lines, pixels))
                 if h * w < _LEAST_PIXELS or -(-o // lanes) * lanes > _WASTE * o:
                     return False
-                sizes = (representative(n, BATCH), c, o, h, w)
                 gain = _WIDE_GAIN
                 if dots[1] == UINT8:
                     if depthwise or right.scale is None or not self.takes_two(call, right):
                         return True
                     gain = _GAIN_OF_TWO
-                return not self.is_best_by_winograd(call, sizes, gain)
+                return not self.is_best_by_winograd(call, (c, o), n, (lines, pixels), gain)
             case _:
                 return False
 
@@ -261,10 +260,10 @@ class _Products(BodyRewriter):
         return not is_depthwise(call)
 
     def is_best_by_winograd(
-        self, call: Call, sizes: tuple[int, int, int, int, int], gain: float
+        self, call: Call, channels: tuple[int, int], batch: Dim, sizes: tuple[Dim, Dim], gain: float
     ) -> bool:
         """Whether Winograd's tiles in float32 save more than integers do, so many times as fast."""
-        (n, c, o, h, w), lanes = sizes, self.target.vector_bits // INT32.bits
+        (c, o), lanes = channels, self.target.vector_bits // INT32.bits
         kind = atom_type(call.args[1])
         shape = kind.shape if isinstance(kind, TensorType) else None
         taps = shape[2:] if isinstance(shape, tuple) else ()
@@ -272,7 +271,7 @@ class _Products(BodyRewriter):
         plain = all(per_axis("steps", s, 2, 1) == (1, 1) for s in steps)
         if not self.winograd or taps != (TAPS, TAPS) or not plain or c % lanes or o % lanes:
             return False
-        cycles = winograd_cycles(o // lanes, c // lanes, n, h, w, lanes, self.target)
+        cycles = winograd_cycles(o // lanes, c // lanes, batch, sizes, lanes, self.target)
         return min(cycles.values()) * gain < cycles[0]
 
     def without_sign(self, left: Activations) -> Activations:

@@ -12,7 +12,6 @@ from weakref import ReferenceType, ref
 
 from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.graph import Call, Constant, Op, Var
-from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.types import TensorType, Type
 from unity.machine.target import Target
 from unity.op.algorithm import CONVOLUTIONS, PRODUCTS
@@ -81,10 +80,8 @@ def _convolution(
         return []
     direct = Form("direct")
     gemm = Form("gemm", 0.98 if var in alone else 1.02, _no_gemm(call, weight))
-    height, width = (representative(e, IMAGE) for e in out.sizes)
     blocks = (-(-out.channels // lanes), -(-image.channels // lanes))
-    batch = max(1, representative(out.batch, BATCH))
-    cycles = winograd_cycles(*blocks, batch, height, width, lanes, target)
+    cycles = winograd_cycles(*blocks, out.batch, out.sizes, lanes, target)
     why = _no_winograd(call, weight, image.channels, lanes)
     tiles: list[Form] = []
     exact = not errors  # a smaller tile than one that is exact enough is so, too

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from unity.ir.dtype import FLOAT32, DType
 from unity.ir.prim_expr import Cast, imm
-from unity.ir.representative import IMAGE, representative_extent
+from unity.ir.representative import IMAGE, IMAGES, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap, parted_at
@@ -30,10 +30,12 @@ from ...tactics.skip_padding import unpadded, without_padding
 from ...tactics.threads import is_fair
 from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 from ..stages import Stages, pair_of
-from .parts import UNKNOWN, legal_tiles, tile_size
+from .parts import UNKNOWN, legal_tiles, tile_size, tile_size_of_any
 
 MOST_STREAMS = 16
 """Blocks of outputs that are stored to in turn, at most: a line of each, far from one another."""
+SHARERS = 4
+"""Tiles of an unknown number that share what they ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +216,14 @@ def _moved(shaped: Reshaped, k: int, to: int) -> Reshaped:
 
 def _decide(found: Blocked, target: Target) -> BlockedTiles:
     roles, grain = found.roles, target.machine.grain("multiply_adds")
-    cut, pixels, blocks = found.cut(grain), found.pixels, found.blocks
-    pixels //= found.threads if cut is found.along else 1
+    cut, blocks = found.cut(grain), found.blocks
+    threads = found.threads if cut is found.along else 1
     blocks //= found.threads if cut is not None and cut is roles.block else 1
-    columns, rows = tile_size(blocks, pixels, roles, target)
+    if found.is_unknown:
+        lines = {representative_extent(found.along.extent, i) or UNKNOWN for i in IMAGES}
+        columns, rows = tile_size_of_any(blocks, [-(-n // threads) for n in lines], roles, target)
+    else:
+        columns, rows = tile_size(blocks, found.pixels // threads, roles, target)
     ahead = roles.weight is not None and roles.block is not None
     last = roles.columns_last and found.blocks <= MOST_STREAMS
     last = last and not (found.has_border or (cut is None and found.is_unknown))
@@ -268,6 +274,9 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
         step, several = sch.split(step, [None, how.steps])
         tile = [several, *tile]
     slow, fast = ([at[a] for a in some] for some in (roles.slow, roles.fast))
+    if how.ahead and found.is_unknown:  # of so many tiles each asks for a part of the weights
+        panel, across = sch.split(across, [None, SHARERS])
+        fast = [*fast, panel]
     inner = [across, *column, *fast] if how.columns_last else [*column, *fast, across]
     tasks = [*thread, *slow, *inner]
     sch.reorder(*tasks, *steps, step, *tile, at[roles.lane])
@@ -275,7 +284,7 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     sch.store_at(sums, 0, tasks[-1])
     if how.ahead and found.blocks > how.columns:
         turns = {at[a]: a.length for a in roles.fast}
-        turns[across] = found.pixels // how.rows
+        turns[across] = SHARERS if found.is_unknown else found.pixels // how.rows
         _ahead(sch, found, (*column, max(turns, key=turns.__getitem__), step))
     init = sch.decompose_reduction(sums, (*steps, step)[0])
     if found.edges:
@@ -335,7 +344,7 @@ def _ahead(sch: Schedule, found: Blocked, at: Sequence[LoopRef]) -> None:
     _, block = block_path(sch.func, name)
     index = next(k for k, r in enumerate(block.reads) if r.buffer is weight.buffer)
     column, turn, step = at
-    lines = sch.prefetch(name, index, column, step, turn)
+    lines = sch.prefetch(name, index, column, step, turn, all_share=found.is_unknown)
     sch.unroll(sch.get_loops(lines)[-1])
 
 

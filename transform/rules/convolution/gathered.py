@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from unity.ir.marks import ASKED, TAIL
 from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, Select, imm
-from unity.ir.representative import FRAMES, IMAGE, representative_extent
+from unity.ir.representative import FRAMES, IMAGE, IMAGES, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import (
@@ -46,6 +46,8 @@ MOST_TILES = 16
 """Register tiles of a panel, at most."""
 MOST_STEPS = 8
 """Steps of the innermost loop in a row, at most."""
+COPIES = 4
+"""Vectors copied in a row, at most."""
 COPIED = 2
 """Cycles that a vector of pixels takes to be copied."""
 
@@ -155,9 +157,13 @@ class Gathered:
 
     @property
     def pixels(self) -> int:
-        """How many there are, as is usual; of one image, where their number is not known."""
+        """How many there are, as is usual."""
+        return self.pixels_of(IMAGE)
+
+    def pixels_of(self, image: int) -> int:
+        """How many there are, of images of some height and width: one image if it is unknown."""
         images, *sizes = (a.extent for a in self.gathering.pixels)
-        each = math.prod(representative_extent(e, IMAGE) or 1 for e in sizes)
+        each = math.prod(representative_extent(e, image) or 1 for e in sizes)
         return (number(images) or 1) * each
 
     def pays(self, target: Target) -> bool:
@@ -209,6 +215,8 @@ class GatheredTiles:
         tiles: Register tiles of a panel.
         steps: Steps of the innermost sum in a row.
         ahead: Whether the next blocks' weights are fetched while these are in use.
+        by_blocks: Whether each thread has blocks of outputs, copies all pixels, and reads a part
+            of the weights; else it has pixels.
     """
 
     columns: int
@@ -216,6 +224,7 @@ class GatheredTiles:
     tiles: int
     steps: int
     ahead: bool
+    by_blocks: bool
 
 
 def _match(nest: Nest, target: Target) -> Gathered | None:
@@ -251,17 +260,40 @@ def _gathered(nest: Nest, target: Target) -> Gathered | None:
 
 def _decide(found: Gathered, target: Target) -> GatheredTiles:
     columns, rows = whole_tile_size(found.blocks, found.pixels, target)
-    weights = found.pixel_bytes * columns * found.gathering.lane.length
     steps = next(n for n in range(min(MOST_STEPS, found.steps), 0, -1) if found.steps % n == 0)
-    ahead = found.blocks >= 2 * columns and weights * 4 > target.l2_bytes
-    return GatheredTiles(columns, rows, _tiles(found, rows, target), steps, ahead)
+    ahead = found.blocks > columns
+    ways = [
+        GatheredTiles(columns, rows, _tiles(found, rows, target, by), steps, ahead, by)
+        for by in (False, True)[: 1 + _may_share_blocks(found, columns, target)]
+    ]
+    return min(ways, key=lambda way: math.prod(_cycles(found, way, target, i) for i in IMAGES))
 
 
-def _tiles(found: Gathered, rows: int, target: Target) -> int:
+def _tiles(found: Gathered, rows: int, target: Target, by_blocks: bool) -> int:
     """Tiles of a panel: half of the second cache, and panels of like size for all threads."""
     most = max(1, min(MOST_TILES, target.l2_kept // (rows * found.pixel_bytes)))
-    tiles = max(1, -(-found.pixels // (rows * target.threads)))
+    tiles = max(1, -(-found.pixels // (rows * (1 if by_blocks else target.threads))))
     return -(-tiles // -(-tiles // most))
+
+
+def _may_share_blocks(found: Gathered, columns: int, target: Target) -> bool:
+    return 1 < target.threads <= found.blocks // columns
+
+
+def _cycles(found: Gathered, how: GatheredTiles, target: Target, image: int) -> float:
+    """Cycles of the thread that has most to do, of an image of some height and width."""
+    machine, lanes = target.machine, found.gathering.lane.length
+    tiles, groups = -(-found.pixels_of(image) // how.rows), -(-found.blocks // how.columns)
+    if how.by_blocks:
+        groups = -(-groups // target.threads)
+    else:
+        tiles = -(-tiles // target.threads)
+    steps = found.pixel_bytes // found.gathering.image.dtype.bytes
+    copy = COPIED * tiles * how.rows * steps / lanes
+    weights = groups * how.columns * lanes * found.pixel_bytes
+    passes = -(-tiles // how.tiles) if weights > target.l2_kept else 1
+    waited = machine.exposed_share * passes * weights / machine.memory_bytes_per_cycle
+    return tiles * groups * steps * tile_cost(how.columns, how.rows, machine) + copy + waited
 
 
 def _legal(found: Gathered, how: GatheredTiles, target: Target) -> Neighbourhood:
@@ -278,6 +310,9 @@ def _legal(found: Gathered, how: GatheredTiles, target: Target) -> Neighbourhood
         "ahead": EITHER
         if found.blocks > how.columns
         else Legal((False,), "no block of outputs is left to be next"),
+        "by_blocks": EITHER
+        if _may_share_blocks(found, how.columns, target)
+        else Legal((False,), f"there are {target.threads} threads, and too few blocks for them"),
     }
 
 
@@ -300,7 +335,9 @@ def schedule_gathered(sch: Schedule, found: Gathered, how: GatheredTiles, result
     sch.reverse_compute_at(result, tile)
     sch.store_at(sums, 0, tile)
     thread: list[LoopRef] = []
-    if sch.target.threads > 1:
+    if how.by_blocks:
+        *thread, group = sch.split(group, [sch.target.threads, None])
+    elif sch.target.threads > 1:
         *thread, tile = sch.split(tile, [sch.target.threads, None])
     panel, tile = sch.split(tile, [None, how.tiles])
     sch.reorder(*thread, panel, group, tile)
@@ -362,12 +399,20 @@ def _gather(
     at = dict(zip(gathering.order, loops[1:], strict=True))
     some, lane = sch.split(at.pop(gathering.order[-1]), [None, gathering.lane.length])
     taps = [at.pop(a) for a in gathering.taps]
-    within = [*at.values(), some]
+    within, lengths = [*at.values(), some], [a.length for a in at]
+    lengths.append(gathering.order[-1].length // gathering.lane.length)
+    k = max((k for k, n in enumerate(lengths) if n > 1), default=0)
+    several = next(n for n in range(COPIES, 0, -1) if lengths[k] % n == 0)
+    within[k : k + 1] = sch.split(within[k], [None, several])
     sch.reorder(loops[0], *taps, *within, lane)
-    there, elsewhere = sch.unswitch(within[0])
-    for loop in (there, elsewhere):
+    ways = list(sch.unswitch(within[0]))
+    if found.edges:  # where there are no pixels, and where there is padding
+        ways = [*sch.unswitch(ways[0]), ways[1]]
+    for loop in ways:
         (block,) = sch.get_child_blocks(loop)
-        sch.vectorize(sch.get_loops(block)[-1])
+        here = sch.get_loops(block)
+        sch.vectorize(here[-1])
+        sch.unroll(here[k - len(within)])
 
 
 GATHERED = by_steps(

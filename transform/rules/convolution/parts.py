@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from unity.machine.machine import Machine
 from unity.machine.target import Target
@@ -11,6 +11,7 @@ from unity.machine.target import Target
 from ...roles.blocked import MOST_PIXELS, BlockedRoles, Flat
 from ...roles.reduction import rows_of
 from ...tactics.tile_sizes import counts
+from ...tensor.tails.tail_tiles import halves
 
 UNKNOWN = 840
 """Pixels that an unknown line is taken to have where tiles are chosen: many, and no odd rest."""
@@ -25,6 +26,27 @@ def tile_size(blocks: int, pixels: int, roles: BlockedRoles, target: Target) -> 
     """
     best = _best_tile(blocks, pixels, roles.width, roles.flat, target)
     return best[1], best[2]
+
+
+def tile_size_of_any(
+    blocks: int, lines: Sequence[int], roles: BlockedRoles, target: Target
+) -> tuple[int, int]:
+    """The same where it is not known how many pixels there are: by the mean of several numbers.
+
+    What is left of a line is done in smaller tiles (`halves`).
+    """
+
+    def cost(size: tuple[int, int], pixels: int) -> float:
+        columns, rows = size
+        parts = [(pixels // rows, rows), *((1, n) for n in halves(rows) if pixels % rows & n)]
+        return sum(
+            c * r * tile_cost(wide, high * roles.width, target.machine, roles.flat)
+            for c, wide in counts(blocks, columns)
+            for r, high in parts
+        )
+
+    sizes = _tiles(blocks, UNKNOWN, roles.width, roles.flat, target)
+    return min(sizes, key=lambda size: math.prod(cost(size, n) for n in lines))
 
 
 def whole_tile_size(blocks: int, pixels: int, target: Target) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from unity.ir.representative import BATCH, IMAGE, representative_extent
+from unity.ir.representative import BATCH, IMAGES, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.extents import count_of, divisors, number
@@ -20,8 +20,8 @@ from ..rule import EITHER, Legal, Neighbourhood
 
 MOST_ROWS = 16
 """Tiles of a register tile, at most."""
-LONGEST_RUN = 24
-"""Register tiles along a run of tiles, at most."""
+RUNS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+"""Register tiles along a run of tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class TilePlan:
 
 
 def plan_for(group: TileGroup, target: Target) -> TilePlan:
-    """The way of fewest estimated cycles."""
-    blocks = number(group.block_out.extent) or 1
+    """The way of fewest estimated cycles; of unknown sizes, by the mean of several images."""
+    blocks, images = number(group.block_out.extent) or 1, _images(group)
     best: tuple[float, TilePlan] | None = None
     for columns in divisors(blocks, 4):
         most = min(rows_of(columns, target), MOST_ROWS)
@@ -58,7 +58,8 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
             for panels in divisors(blocks // columns):
                 for together in (False, True):
                     plan = TilePlan(tiles, columns, rows, panels, together, prefetch=False)
-                    cost, far = _cycles(group, plan, target)
+                    each = [_cycles(group, plan, target, i) for i in images]
+                    cost, far = math.prod(c for c, _ in each), any(f for _, f in each)
                     if best is None or cost < best[0]:
                         best = cost, replace(plan, prefetch=far)
     assert best is not None
@@ -74,7 +75,7 @@ def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourho
     known = lines is not None and line is not None
     if lines is None or line is None:
         tiles = Legal(
-            range(plan.rows, LONGEST_RUN * MOST_ROWS + 1, plan.rows),
+            range(plan.rows, RUNS[-1] * MOST_ROWS + 1, plan.rows),
             f"a run is of whole register tiles, of {plan.rows} rows",
         )
     else:
@@ -100,28 +101,56 @@ def _chunks(group: TileGroup, most: int) -> list[tuple[int, int]]:
     """Tiles of a chunk, and tiles of a register tile."""
     lines, line = (number(a.extent) for a in group.tiles[-2:])
     if lines is None or line is None:
-        total = math.prod(_extents(group)[-2:])
-        longest = min(LONGEST_RUN, -(-total // most))
-        return [(most * n, most) for n in range(1, longest + 1)]
+        most_tiles = max(lines * line for *_, lines, line in _images(group))
+        longest = -(-most_tiles // most)
+        return [(most * n, most) for n in RUNS if n <= longest]
     return [(n * line, tile_size(n * line, most)) for n in divisors(lines)]
 
 
-def _extents(group: TileGroup) -> list[int]:
-    """The extents that tell a tile, unknown ones as they are represented."""
-    *outer, lines, line = group.tiles
-    found = [representative_extent(a.extent, BATCH) for a in outer]
-    found += [representative_extent(a.extent, IMAGE) for a in (lines, line)]
-    return [n or 1 for n in found]
+def _images(group: TileGroup) -> list[tuple[int, ...]]:
+    """The extents that tell a tile, unknown ones as they are represented, of several images."""
+    *outer, lines, line = (a.extent for a in group.tiles)
+    batch = [representative_extent(e, BATCH) or 1 for e in outer]
+    sizes = {tuple(representative_extent(e, i) or 1 for e in (lines, line)) for i in IMAGES}
+    return [(*batch, *size) for size in sorted(sizes)]
 
 
-def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bool]:
-    """Cycles, and whether weights come from behind the second cache."""
-    *outer, lines, line = _extents(group)
+def _cycles(
+    group: TileGroup, plan: TilePlan, target: Target, image: tuple[int, ...]
+) -> tuple[float, bool]:
+    """Cycles of the thread that has most of an image to do, and whether weights come from afar."""
+    *outer, lines, line = image
+    sizes = [(n * math.prod(outer), size) for n, size in counts(lines * line, plan.tiles)]
+    chunks = sum(n for n, _ in sizes)
+    every = [(n, *_chunk_cycles(group, plan, target, size, chunks)) for n, size in sizes]
+    far = any(f for _, _, f in every)
+    if plan.together:
+        tasks = chunks * ((number(group.block_out.extent) or 1) // (plan.columns * plan.panels))
+        share = math.ceil(tasks / target.threads) / tasks
+        return sum(n * cycles for n, cycles, _ in every) * share, far
+    total, left = 0.0, math.ceil(chunks / target.threads)
+    for n, cycles, _ in every:
+        total += min(n, left) * cycles
+        left -= min(n, left)
+    return total, far
+
+
+def _chunk_cycles(
+    group: TileGroup, plan: TilePlan, target: Target, tiles: int, chunks: int
+) -> tuple[float, bool]:
+    """Cycles of a chunk, and whether weights come from behind the second cache.
+
+    Args:
+        group: The stages.
+        plan: A way to go through the tiles.
+        target: The machine.
+        tiles: Of the chunk, which may be what is left.
+        chunks: How many there are.
+    """
     size, lanes = group.reduction.value.dtype.bytes, number(group.lane_out.extent) or 1
     points = count_of(a.extent for a in group.points)
     depth = count_of(a.extent for a in group.reduction.axes)
     c, panels = plan.columns, (number(group.block_out.extent) or 1) // plan.columns
-    tiles, chunks = plan.tiles, -(-lines * line // plan.tiles) * math.prod(outer)
     parts = counts(tiles, plan.rows)
     machine = target.machine
     multiply = depth * panels * sum(n * machine.step_cycles(c * r, c + r) for n, r in parts)
@@ -144,6 +173,4 @@ def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bo
     if plan.together:
         afar += 2 * points * seen if points * seen * chunks > target.l2_kept else 0
     waited = machine.exposed_share * afar / machine.memory_bytes_per_cycle
-    total = chunks * (points * (multiply + machine.exposed_share * read) + waited)
-    tasks = chunks * (panels // plan.panels if plan.together else 1)
-    return total * math.ceil(tasks / target.threads) / tasks, far
+    return points * (multiply + machine.exposed_share * read) + waited, far

@@ -94,8 +94,7 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
 
 def halves(size: int) -> list[int]:
     """The sizes of tiles that make up fewer rows than `size`: powers of two, down to 1."""
-    most = 1 << (size - 1).bit_length() - 1
-    return [most >> k for k in range(most.bit_length())]
+    return [1 << k for k in reversed(range((size - 1).bit_length()))]
 
 
 class SmallerTiles:

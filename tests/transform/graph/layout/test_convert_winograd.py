@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,15 +11,17 @@ import pytest
 import unity
 from tests.transform.cases import floats
 from unity.interpreter import interpret
-from unity.ir.dims import Dynamic
+from unity.ir.dims import Dynamic, dim, floordiv
 from unity.ir.dtype import Array
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
+from unity.ir.representative import IMAGES
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
 from unity.op.convolution.conv_winograd import sampled_error
 from unity.script import parse
 from unity.transform.graph import ConvertWinograd
+from unity.transform.graph.layout.winograd_estimate import winograd_cycles
 from unity.transform.passes import Context
 
 CONTEXT = Context(replace(Context().target, vector_bits=128, l2_bytes=1 << 20))
@@ -191,3 +194,13 @@ def main(x: f32[Tensor, 1, 32, 14, 14]) -> f32[Tensor, 1, 32, 14, 14]:
         assert not np.isclose(got[..., sees], plain[..., sees]).any()
     with pytest.raises(unity.UnityError, match="a pipeline and winograd=False"):
         unity.compile(module, pipeline=unity.pipeline(), winograd=False)
+
+
+def test_of_unknown_sizes_the_mean_of_several_images_decides() -> None:
+    h, w = dim("h"), dim("w")
+    of = partial(winograd_cycles, 16, 16, 1, lanes=16, target=Context().target)
+    known = [of((n // 16, n // 16)) for n in IMAGES]
+    mean = of((floordiv(h, 16), floordiv(w, 16)))
+    for tile, cycles in mean.items():
+        assert min(k[tile] for k in known) < cycles < max(k[tile] for k in known)
+    assert of((dim("h", typical=14), dim("w", typical=14))) == of((14, 14))

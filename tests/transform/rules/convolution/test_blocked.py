@@ -160,6 +160,21 @@ def test_heavy_weights_are_fetched_ahead() -> None:
     check(schedule(before, TARGET), floats(1, x, heavy), {}, padding=1)  # of every index
 
 
+@pytest.mark.rotated(1)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_heavy_weights_of_unknown_pixels_are_fetched_ahead(threads: int) -> None:
+    """A part of them by each of some tiles, however many there are."""
+    target = replace(TARGET, threads=threads)
+    small = dim("h", typical=5), dim("w", typical=5)
+    w = (8, 1, 1, 1, 16, 16)
+    after = schedule(kernel((1, 1, *small, 16), w), target)
+    assert fetched(after)
+    assert not fetched(schedule(kernel((1, 1, H, W, 16), w), target))
+    for height, width in ((1, 3), (3, 15)):
+        arrays = floats(1, (1, 1, height, width, 16), w)
+        check(after, arrays, {size_var(small[0]): height, size_var(small[1]): width})
+
+
 @pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize(
     ("x", "w", "attrs", "threads", "cut"),

@@ -14,8 +14,8 @@ from unity.interpreter import run_prim_func
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
 from unity.ir.prim_expr import Imm
-from unity.ir.stmt import Allocate, Buffer, For, IfThen, PrimFunc
-from unity.ir.visit import walk_stmt
+from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc
+from unity.ir.visit import variables, walk_stmt
 from unity.transform.passes import Context
 from unity.transform.rules.default import default_rules, default_schedule, schedule
 
@@ -70,6 +70,35 @@ def test_it_is_a_program_of_steps(w: tuple[int, ...], attrs: Options) -> None:
         (rule,) = default_rules(before, target)
         assert (rule.rule, rule.passed) == ("gathered_unpadded", ())
         default_schedule(before, target)
+
+
+@pytest.mark.rotated(1)
+@pytest.mark.parametrize("by_blocks", [True, False])
+def test_threads_have_blocks_of_outputs_or_pixels(by_blocks: bool) -> None:
+    w, target = (8, 1, 3, 3, 4, 4), replace(TARGET, threads=2)
+    before = kernel((N, 1, H, W, 4), w, padding=1)
+    after = default_schedule(before, target, {"conv": {"by_blocks": by_blocks}}).func
+    (shared,) = (s for s in walk_stmt(after.body) if isinstance(s, For) and s.kind == "parallel")
+    block = next(s for s in walk_stmt(shared) if isinstance(s, Block) and s.name == "conv")
+    assert {a.var.name for a in block.axes if shared.var in variables(a.value)} == {
+        "v1" if by_blocks else "v0"
+    }
+    arrays = floats(0, (2, 1, 3, 5, 4), w)
+    sizes = {size_var(N): 2, size_var(H): 3, size_var(W): 5}
+    (expected,), (got,) = (run_prim_func(f, arrays, sizes) for f in (before, after))
+    got = got.reshape(expected.shape)
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+def test_threads_share_weights_that_are_more_than_pixels() -> None:
+    """Each would read all of them from afar otherwise."""
+    target = replace(TARGET, threads=2, l2_bytes=1 << 20)
+    shared: list[object] = []
+    for blocks in (64, 4):
+        w = (blocks, 2, 3, 3, 4, 4)
+        (rule,) = default_rules(kernel((N, 2, H, W, 4), w, padding=1), target)
+        shared.append(rule.decisions["by_blocks"])
+    assert shared == [True, False]
 
 
 def test_tiles_are_written_once_and_none_asks_for_a_row() -> None:

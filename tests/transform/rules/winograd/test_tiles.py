@@ -207,3 +207,19 @@ def main(
     (wanted,) = run_prim_func(func, arrays, {})
     (got,) = run_prim_func(schedule(func, TARGET), arrays, {})
     np.testing.assert_allclose(got.astype(float), wanted.astype(float), atol=1e-4)
+
+
+def test_no_thread_is_idle_whatever_the_image() -> None:
+    """64 channels of images of unknown size: 196 tiles of one of 224 pixels, 100 of one of 160."""
+    rows, columns = floordiv(H + 3, 4), floordiv(W + 3, 4)
+    func = kernel((1, 4, rows, columns, 16), (6, 6, 4, 4, 16, 16), tile=4, padding=1)
+    target = replace(LARGE, threads=2)
+    group = group_of(func, target)
+    assert group is not None
+    plan = plan_for(group, target)
+    for tiles in (196, 100):
+        whole, rest = divmod(tiles, plan.tiles)
+        chunks = [plan.tiles] * whole + ([rest] if rest else [])
+        groups = 4 // (plan.columns * plan.panels) if plan.together else 1
+        most = sum(chunks[: -(-len(chunks) * groups // 2)]) if groups == 1 else tiles / 2
+        assert most <= 0.65 * tiles
