@@ -383,17 +383,17 @@ def _ahead(
     assert layout.row is not None
     _, block = block_path(sch.func, sums)
     index = next(k for k, r in enumerate(block.reads) if r.buffer is layout.load.buffer)
-    if product.rows is None or product.depth is None:
-        enough = Compare("ge", layout.row.extent, imm(LEAST_ROWS))
+    enough = Compare("ge", layout.row.extent, imm(LEAST_ROWS)) if product.rows is None else None
+    if product.depth is None:
         sch.prefetch(sums, index, following, step, tile, when=enough)
         return step
     each = how.steps * layout.stride * layout.load.dtype.bytes
-    if min(how.tiles, -(-product.rows // how.rows)) == 1:
+    if product.rows is not None and min(how.tiles, -(-product.rows // how.rows)) == 1:
         assert sch.target is not None
         further = max(1, sch.target.machine.ahead_bytes // each)  # each panel is read only once
         lines = sch.prefetch(sums, index, step, step, None, further)
     else:  # each tile an interval of its own, in the order in which it lies
-        lines = sch.prefetch(sums, index, following, tile, tile)
+        lines = sch.prefetch(sums, index, following, tile, tile, when=enough)
         steps = -(-product.depth // how.runs // how.steps)
         several, _ = sch.split(sch.get_loops(lines)[-1], [steps, None])
         step = sch.fuse_siblings(several, step)

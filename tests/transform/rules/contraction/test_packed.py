@@ -196,6 +196,18 @@ def test_of_unknown_rows_few_ask_for_nothing() -> None:
     assert [step.args[6] for step in sch.trace if step.name == "prefetch"] == ["rows >= 4"]
 
 
+@pytest.mark.rotated(1)
+@pytest.mark.parametrize("depth", [12, 10])
+def test_tiles_of_unknown_rows_ask_for_intervals(depth: int) -> None:
+    """Each for one of its own, some of it before each few steps."""
+    func = kernel((ROWS, depth), (3, depth, 16), 45)
+    target = replace(SHORT, l2_bytes=1 << 10)
+    sch = default_schedule(func, target)
+    assert {"prefetch", "fuse_siblings"} <= {step.name for step in sch.trace}
+    for rows in (0, 3, 4, 31):
+        assert_same(func, after(sch.kernel(), *lowering()), {"rows": rows})
+
+
 @pytest.mark.parametrize(("depth", "runs"), [(64, 1), (256, 1), (512, 4), (509, 1)])
 def test_unknown_rows_take_long_panels_in_runs(depth: int, runs: int) -> None:
     func = kernel((ROWS, depth), (3, depth, 16), 48)
