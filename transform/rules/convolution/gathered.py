@@ -4,6 +4,7 @@ What the pixels of some register tiles read, zeros where there is none, is copie
 all blocks of outputs pass over it. Tiles go along all pixels of all images, whatever the lines'
 length, and none of them knows of borders or steps. The copy costs a few parts in a hundred where
 there are many outputs, and lines that are no longer than a few tiles would cost far more.
+Threads have pixels, or blocks of outputs where weights are more than what pixels are copied for.
 """
 
 from __future__ import annotations
@@ -341,7 +342,8 @@ def schedule_gathered(sch: Schedule, found: Gathered, how: GatheredTiles, result
         *thread, tile = sch.split(tile, [sch.target.threads, None])
     panel, tile = sch.split(tile, [None, how.tiles])
     sch.reorder(*thread, panel, group, tile)
-    _gather(sch, found, how, copy, panel)
+    choices = (bool(padded), bool(found.edges))  # where there are no pixels, where there is padding
+    _gather(sch, found, how, (copy, panel), sum(choices))
     sch.annotate(tile, TAIL, ASKED)
     if how.ahead:
         _, reads = block_path(sch.func, sums)
@@ -385,10 +387,22 @@ def _join_pixels(sch: Schedule, found: Gathered, result: str) -> None:
 
 
 def _gather(
-    sch: Schedule, found: Gathered, how: GatheredTiles, copy: BlockRef, panel: LoopRef
+    sch: Schedule,
+    found: Gathered,
+    how: GatheredTiles,
+    copied: tuple[BlockRef, LoopRef],
+    choices: int,
 ) -> None:
-    """The pixels of a panel copied, tile by tile as they are read."""
-    gathering = found.gathering
+    """The pixels of a panel copied, tile by tile as they are read.
+
+    Args:
+        sch: The schedule.
+        found: The stage.
+        how: The tiles.
+        copied: The block that copies, and the loop over panels.
+        choices: How many conditions say whether it copies a pixel, or zero.
+    """
+    gathering, (copy, panel) = found.gathering, copied
     sch.compute_at(copy, panel)
     sch.store_at(copy, 0, panel)
     pixel, *depth, last = (PrimVar(f"i{k}") for k in range(len(gathering.order) + 1))
@@ -405,9 +419,9 @@ def _gather(
     several = next(n for n in range(COPIES, 0, -1) if lengths[k] % n == 0)
     within[k : k + 1] = sch.split(within[k], [None, several])
     sch.reorder(loops[0], *taps, *within, lane)
-    ways = list(sch.unswitch(within[0]))
-    if found.edges:  # where there are no pixels, and where there is padding
-        ways = [*sch.unswitch(ways[0]), ways[1]]
+    ways = [within[0]]
+    for _ in range(choices):
+        ways = [*sch.unswitch(ways[0]), *ways[1:]]
     for loop in ways:
         (block,) = sch.get_child_blocks(loop)
         here = sch.get_loops(block)

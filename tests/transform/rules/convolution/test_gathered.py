@@ -72,6 +72,14 @@ def test_it_is_a_program_of_steps(w: tuple[int, ...], attrs: Options) -> None:
         default_schedule(before, target)
 
 
+def test_where_tiles_are_whole_nothing_but_padding_is_asked_for() -> None:
+    """Lines of as many pixels as a tile has, of an unknown number."""
+    target = replace(TARGET, vector_bits=512, vector_registers=32, l2_bytes=2 << 20)
+    func = kernel((1, 1, 14, W, 16), (16, 1, 3, 3, 16, 16), padding=1)
+    (rule,) = default_rules(func, target)
+    assert (rule.rule, rule.passed, rule.decisions["rows"]) == ("gathered_unpadded", (), 14)
+
+
 @pytest.mark.rotated(1)
 @pytest.mark.parametrize("by_blocks", [True, False])
 def test_threads_have_blocks_of_outputs_or_pixels(by_blocks: bool) -> None:
