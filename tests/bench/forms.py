@@ -1,9 +1,9 @@
 """Works in two forms, of fixed sizes and with unknown ones, against onnxruntime and openvino.
 
-Each runs by Unity and both peers in turns in one process, a process for each number of threads.
-Printed are the ratio of the best peer's least time to ours (above 1: ours is faster) for both
-forms, their geometric means, and what the unknown form has of the fixed one's speed. A JSON file
-keeps the rows of each machine; those that were not measured this time stay.
+Each runs by Unity and both peers, both forms in turns in one process, a process for each number of
+threads. Printed are the ratio of the best peer's least time to ours (above 1: ours is faster) for
+both forms, their geometric means, and what the unknown form has of the fixed one's speed. A JSON
+file keeps the rows of each machine; those that were not measured this time stay.
 
 On a machine that others use too, ``--cpu-time`` counts what the process had of a processor instead
 of what the clock says: for one thread that is the same where nobody else runs.
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -67,43 +67,63 @@ class WithPeers(Protocol):
 Works = Mapping[str, InForms]
 
 
-def measured(work: InForms, known: bool, threads: int, seconds: float, cpu_time: bool) -> Row:
-    """Least microseconds of each, the ratio, the error, and seconds to compile."""
-    feeds = work.feeds()
+def measured(
+    work: InForms, forms: Sequence[str], threads: int, seconds: float, cpu_time: bool
+) -> list[Row]:
+    """A row for each form: least microseconds of each program, the ratio, the error.
+
+    All forms take turns: what one of them has of another's speed is not what the machine had in
+    between.
+    """
+    feeds, runs, spent = work.feeds(), dict[str, dict[str, Run]](), dict[str, float]()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "work.onnx"
-        onnx.save_model(work.model(known), str(path))
-        begin = time.process_time()
-        executable = unity.compile(str(path), threads=threads, cache=None)
-        spent = time.process_time() - begin
-        runs: dict[str, Run] = {"unity": partial(executable.run, feeds)}
-        for peer in (p for p in OTHERS if PEERS[p].installed):
-            try:
-                runs[peer] = partial(PEERS[peer].load(path, threads, feeds), feeds)
-                runs[peer]()
-            except Exception:  # what a peer refuses, it doesn't take part in
-                runs.pop(peer, None)
-        if isinstance(work, WithPeers):
-            runs |= work.peers(threads, feeds)
-        wanted = runs["onnxruntime"]()
-        error = max(
-            relative_error(got, want)
-            for got, want in zip(runs["unity"]().values(), wanted, strict=True)
-        )
+        for form in forms:
+            path = Path(folder) / f"{form}.onnx"
+            onnx.save_model(work.model(form == FORMS[True]), str(path))
+            begin = time.process_time()
+            executable = unity.compile(str(path), threads=threads, cache=None)
+            spent[form] = time.process_time() - begin
+            runs[form] = {"unity": partial(executable.run, feeds)} | _peers(path, threads, feeds)
+            if isinstance(work, WithPeers):
+                runs[form] |= work.peers(threads, feeds)
         clock = time.process_time if cpu_time else time.perf_counter
-        least = {k: t.min for k, t in interleaved(runs, seconds, clock=clock).items()}
-    best = min((k for k in least if k != "unity"), key=least.__getitem__)
-    return {
-        "work": work.name,
-        "form": FORMS[known],
-        "threads": threads,
-        **({"cpu_time": True} if cpu_time else {}),
-        "ratio": round(least[best] / least["unity"], 3),
-        "best": best,
-        "us": {k: round(v * 1e6, 2) for k, v in least.items()},
-        "error": float(f"{error:.1g}"),
-        "compile_s": round(spent, 2),
-    }
+        together = {f"{form} {who}": run for form, of in runs.items() for who, run in of.items()}
+        times = interleaved(together, seconds * len(forms), clock=clock)
+        rows: list[Row] = []
+        for form, of in runs.items():
+            least = {who: times[f"{form} {who}"].min for who in of}
+            best = min((who for who in least if who != "unity"), key=least.__getitem__)
+            error = max(
+                relative_error(got, want)
+                for got, want in zip(of["unity"]().values(), of["onnxruntime"](), strict=True)
+            )
+            rows.append(
+                {
+                    "work": work.name,
+                    "form": form,
+                    "threads": threads,
+                    **({"cpu_time": True} if cpu_time else {}),
+                    "ratio": round(least[best] / least["unity"], 3),
+                    "best": best,
+                    "us": {who: round(t * 1e6, 2) for who, t in least.items()},
+                    "error": float(f"{error:.1g}"),
+                    "compile_s": round(spent[form], 2),
+                }
+            )
+    return rows
+
+
+def _peers(path: Path, threads: int, feeds: Feeds) -> dict[str, Run]:
+    """Those that take a model."""
+    runs: dict[str, Run] = {}
+    for peer in (p for p in OTHERS if PEERS[p].installed):
+        try:
+            run = partial(PEERS[peer].load(path, threads, feeds), feeds)
+            run()
+        except Exception:  # what a peer refuses, it doesn't take part in
+            continue
+        runs[peer] = run
+    return runs
 
 
 def line(row: Row) -> str:
@@ -154,11 +174,10 @@ def merged(earlier: list[Row], rows: list[Row], works: Works) -> list[Row]:
 
 
 def _child(options: argparse.Namespace, works: Works) -> None:
+    forms = [f for f in FORMS.values() if f in options.forms]
     for work in works.values():
-        for known in (True, False):
-            if FORMS[known] in options.forms:
-                row = measured(work, known, options.threads[0], options.seconds, options.cpu_time)
-                print(json.dumps(row), flush=True)
+        for row in measured(work, forms, options.threads[0], options.seconds, options.cpu_time):
+            print(json.dumps(row), flush=True)
 
 
 def main(works: Works, module: str, results: Path, about: str | None) -> None:
