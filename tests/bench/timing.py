@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 Run = Callable[[], Any]
@@ -42,10 +43,11 @@ def interleaved(
         run()
         batch[name] = max(1, int(BATCH / max(clock() - start, 1e-9)))
     taken: dict[str, list[float]] = {name: [] for name in runs}
-    end = time.perf_counter() + seconds
+    end, turns, random = time.perf_counter() + seconds, list(runs), Random(0)
     while time.perf_counter() < end or min(len(t) for t in taken.values()) < least:
-        for name, run in runs.items():
-            count = batch[name]
+        random.shuffle(turns)  # none always comes behind the same one, which empties its caches
+        for name in turns:
+            run, count = runs[name], batch[name]
             time.sleep(PAUSE)
             run()
             start = clock()

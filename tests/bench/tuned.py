@@ -26,7 +26,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import fmean
+from statistics import median
 from typing import Any
 
 import onnx
@@ -187,8 +187,8 @@ def compared(times: Mapping[str, Times]) -> dict[str, Any]:
 
     default, tuned = of("default"), of("tuned")
     equal = [t.quartile for t in default]
-    gain = fmean(equal) / fmean(t.quartile for t in tuned)
-    median_gain = fmean(t.median for t in default) / fmean(t.median for t in tuned)
+    gain = median(equal) / median(t.quartile for t in tuned)
+    median_gain = median(t.median for t in default) / median(t.median for t in tuned)
     return {
         "ms": {name: round(t.quartile * 1e3, 3) for name, t in times.items()},
         "median_ms": {name: round(t.median * 1e3, 3) for name, t in times.items()},
