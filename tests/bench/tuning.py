@@ -107,7 +107,7 @@ def tuned(
         r.ratio
         for r in records
         if isinstance(r, Best) and r.kernel == kernel.kernel and r.within and r.ratio != 1.0
-    ]  # fmt: skip
+    ]
     row: dict[str, object] = {
         "work": name,
         "trials": found.trials,

@@ -219,7 +219,6 @@ def test_no_thread_is_idle_whatever_the_image() -> None:
     plan = plan_for(group, target)
     for tiles in (196, 100):
         whole, rest = divmod(tiles, plan.tiles)
-        chunks = [plan.tiles] * whole + ([rest] if rest else [])
         groups = 4 // (plan.columns * plan.panels) if plan.together else 1
-        most = sum(chunks[: -(-len(chunks) * groups // 2)]) if groups == 1 else tiles / 2
-        assert most <= 0.65 * tiles
+        tasks = [n / groups for n in (*[plan.tiles] * whole, rest) if n for _ in range(groups)]
+        assert sum(tasks[: -(-len(tasks) // 2)]) <= 0.65 * tiles
