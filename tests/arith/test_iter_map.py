@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
+from math import prod
 from random import Random
 
 import pytest
@@ -66,6 +67,39 @@ def test_injective_and_bijective(seed: int) -> None:
         for column in zip(*images, strict=True):
             box *= max(column) - min(column) + 1
         assert box == len(set(images)) == len(images)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_digits_of_a_fused_loop_that_is_split_anywhere(seed: int) -> None:
+    """Some are digits of the outer part alone, some of both: all tell the loops, some don't."""
+    random = Random(seed)
+    radix = [random.choice([1, 2, 3, 4, 6]) for _ in range(random.randint(2, 4))]
+    total = prod(radix)
+    by = random.choice([n for n in range(1, total + 1) if total % n == 0])
+    loops = {A: total // by, B: by}
+    digits: list[PrimExpr] = []
+    below = 1
+    for extent in radix:
+        digits.append(Binary("floormod", Binary("floordiv", A * by + B, imm(below)), imm(extent)))
+        below *= extent
+    m = detect(digits, {v: imm(n) for v, n in loops.items()})
+    assert m is not None
+    assert m.is_bijective()
+    some = random.sample(digits, random.randint(1, len(digits)))
+    fewer = detect(some, {v: imm(n) for v, n in loops.items()})
+    assert fewer is not None
+    points = [dict(zip(loops, p, strict=True)) for p in product(*map(range, loops.values()))]
+    images = {tuple(value(e, p) for e in some) for p in points}
+    assert fewer.is_injective() is (len(images) == total)
+
+
+def test_digits_of_a_fused_loop_of_unknown_size() -> None:
+    n = SizeVar("n")
+    joined = A * 8 + B
+    digits = [joined // 36, joined // 6 % 6, joined % 6]
+    m = detect(digits, {A: n * 9, B: imm(8)})
+    assert m is not None
+    assert m.is_bijective()
 
 
 def test_what_schedules_make_is_found() -> None:

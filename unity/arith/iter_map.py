@@ -8,7 +8,7 @@ give different values (injective), and whether the values fill a box (bijective)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.visit import leaves, substitute_prim, variables, walk_prim
@@ -185,7 +185,95 @@ def detect(
         if found is None:
             return None
         sums.append(found)
-    return IterMap(tuple(sums), finder.extents, finder.fused, known)
+    m = IterMap(tuple(sums), finder.extents, finder.fused, known)
+    if not m.fused or m.is_bijective():
+        return m
+    joined = _in_digits_of_fused(m)
+    return joined if joined.is_injective() else m
+
+
+def _in_digits_of_fused(m: IterMap) -> IterMap:
+    """The map with digits of what makes up a fused source as digits of that source.
+
+    Of ``f = o * 8 + i`` a value ``f // 504`` is simplified to ``o // 63``, while ``f // 36`` is
+    not: all are digits of `f`. So are those of a quotient, ``o * 2 + i // 4``.
+    """
+    sums, extents, fused = m.sums, dict(m.extents), dict(m.fused)
+    for part in m.fused:
+        for whole in fused:
+            by = None if whole == part else _quotient(fused[whole], fused[part])
+            if by is not None:
+                sums = tuple(_of_whole(s, part, whole, by, m.known) for s in sums)
+                del fused[part], extents[part]
+                fused = {f: _of_whole(s, part, whole, by, m.known) for f, s in fused.items()}
+                break
+    for source, found in fused.items():
+        sums = tuple(
+            replace(s, splits=tuple(_as_digit(x, source, found, m.known) for x in s.splits))
+            for s in sums
+        )
+    return replace(m, sums=sums, extents=extents, fused=fused)
+
+
+def _quotient(whole: IterSum, part: IterSum) -> int | None:
+    """What number a compact sum is divided by to give another one; None if there is none."""
+    highest = {(x.source, x.lower, x.extent): x.scale for x in part.splits}
+    for split in whole.splits:
+        a, b = split.scale, highest.get((split.source, split.lower, split.extent))
+        if isinstance(a, Imm) and isinstance(b, Imm) and a.value > b.value and b.value > 0:
+            by, rest = divmod(int(a.value), int(b.value))
+            left = [_divided(x, by) for x in whole.splits]
+            if not rest and {x for x in left if x is None or x.extent != imm(1)} == {*part.splits}:
+                return by
+    return None
+
+
+def _divided(split: IterSplit, by: int) -> IterSplit | None:
+    """What a digit of a compact sum is of the quotient by a number; of extent 1 where it is gone.
+
+    None where the number lies within the digit and does not part it evenly.
+    """
+    if not isinstance(split.scale, Imm):
+        return None
+    scale = int(split.scale.value)
+    if scale % by == 0:
+        return replace(split, scale=imm(scale // by))
+    step, rest = divmod(by, scale)
+    if rest or not (isinstance(split.extent, Imm) and isinstance(split.lower, Imm)):
+        return None
+    lower, extent = int(split.lower.value), int(split.extent.value)
+    if step % extent == 0:
+        return replace(split, extent=imm(1))
+    if extent % step:
+        return None
+    return IterSplit(split.source, imm(lower * step), imm(extent // step), imm(1))
+
+
+def _of_whole(s: IterSum, part: PrimExpr, whole: PrimExpr, by: int, known: Analyzer) -> IterSum:
+    """A sum with digits of a quotient as those of what was divided."""
+    splits = (
+        replace(x, source=whole, lower=known.simplify(Binary("mul", x.lower, imm(by))))
+        if x.source == part
+        else x
+        for x in s.splits
+    )
+    return replace(s, splits=tuple(splits))
+
+
+def _as_digit(split: IterSplit, source: PrimExpr, found: IterSum, known: Analyzer) -> IterSplit:
+    """A digit of a part of a fused source as one of that source; as it is where it is none."""
+    for part in found.splits:
+        if part.source != split.source:
+            continue
+        lower, first = split.lower, part.lower
+        if not (isinstance(lower, Imm) and isinstance(first, Imm)) or lower.value % first.value:
+            continue
+        step = imm(int(lower.value // first.value))
+        taken = known.simplify(Binary("mul", split.extent, step))
+        if known.equal(Binary("floormod", part.extent, taken), imm(0)):
+            at = known.simplify(Binary("mul", part.scale, step))
+            return IterSplit(source, at, split.extent, split.scale)
+    return split
 
 
 def inverse(m: IterMap, at: Sequence[PrimExpr]) -> dict[PrimVar, PrimExpr] | None:
