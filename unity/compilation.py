@@ -92,12 +92,10 @@ def compiled(
     module, passes, context = prepared(
         model, target, dynamic=dynamic, threads=threads, precision=precision, pipeline=pipeline,
         winograd=winograd, caches=caches, weights=weights, check_bounds=check_bounds,
-        instruments=watching,
+        db=db, instruments=watching,
     )  # fmt: skip
     if decisions is not None:
         passes = _deciding(passes, decisions)
-    if db is not None:
-        passes = _tuned(passes, db, context)
     if resolve is not None or sizes:
         passes = _resolved(passes, module, resolve, sizes, context, store)
     asked: dict[str, Option] = {
@@ -132,6 +130,7 @@ def prepared(
     caches: Caches = False,
     weights: WeightBits | None = None,
     check_bounds: bool = False,
+    db: Path | str | Records | None = None,
     instruments: Sequence[Instrument] = (),
 ) -> tuple[IRModule, Pipeline, Context]:
     """What `compile` compiles: the module, checked, the passes, and what they are given.
@@ -166,6 +165,8 @@ def prepared(
             "a pipeline and winograd=False", hint="start from unity.pipeline(winograd=False)"
         )
     passes = pipeline or default_pipeline(context.target.kind, precision, winograd=winograd)
+    if db is not None:
+        passes = _tuned(passes, db, context)
     return module, passes, context
 
 
@@ -181,14 +182,16 @@ def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipe
     """The pipeline that lays kernels out as records say.
 
     Raises:
-        UnityError: There is no such file, or it can't be read.
+        UnityError: There is no such file, it can't be read, or what it holds are no records.
     """
     from unity.tuning.records import Records
 
     if not isinstance(db, Records):
         if not Path(db).exists():
             raise UnityError(f"db: there is no file {str(db)!r}", hint="unity.tune(...) writes it")
-        db = Records(db, read_only=True)
+        path, db = db, Records(db, read_only=True)
+        if not len(db) and Path(path).stat().st_size:
+            raise UnityError(f"db: {path} is no file of records", hint="unity.tune(...) writes it")
     return passes.insert_before(ScheduleDefault, ScheduleByRecord(db.replays(context.target)))
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from logging import getLogger
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from unity.arguments import public
 from unity.compilation import main_name, prepared
@@ -40,6 +39,7 @@ from unity.tuning.spaces import SpaceProgram
 from unity.tuning.tasks import Task, tasks_of
 from unity.tuning.timing import assignments, inputs_for, sizes_for
 from unity.tuning.workers import Measurer, Program
+from unity.tuning.workers.folder import SessionFolder
 from unity.tuning.workers.machine_key import key_of_target
 
 __all__ = ["tune"]
@@ -77,7 +77,9 @@ def tune(
     Every candidate is compiled and run in a child process of its own, compared with what the
     default kernel gives, and timed by turns with it, before other processes where the system allows
     it (at real-time priority: root, or a limit of ``rtprio``). What was measured is in the file
-    before the next is: Ctrl-C ends the search and keeps all; the next call goes on from there.
+    before the next is: Ctrl-C ends the search and keeps all; the next call goes on from there. One
+    that is killed loses what it was measuring; its children end with it (on Linux at once), and the
+    next one on the machine removes its temporary files.
 
     What is faster alone may be slower where other kernels have the caches. So the fastest, and what
     earlier sessions found, are measured at the end within the program, by turns with its own
@@ -159,8 +161,8 @@ def tune(
 
     stopped, whole = False, None
     told: Watch = watch if watch is not None else _nothing
-    with TemporaryDirectory(prefix="unity-tune-") as made:
-        folder = Path(made)
+    with SessionFolder() as made:
+        folder = made.path
         program = None if fleet else _program(build, module[main_name(module)], several, folder)
         with Measurer(context.target, fleet, program=program) as measurer:
             try:

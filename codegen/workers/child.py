@@ -1,4 +1,7 @@
-"""A child process that answers requests, a line of JSON each; restarted after it died or hung."""
+"""A child process that answers requests, a line of JSON each; restarted after it died or hung.
+
+It ends with the thread that started it (`parent`), which is to close it before it ends.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,8 @@ class Child:
             return self._process
         self.close()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        command = [sys.executable, "-m", self._module, *map(str, self._cpus)]
+        numbers = map(str, (os.getpid(), *self._cpus))
+        command = [sys.executable, "-m", self._module, *numbers]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -11,6 +11,7 @@ from contextlib import suppress
 from unity.errors import UnityError
 
 from .child import Message
+from .parent import end_with
 
 Handler = Callable[[Message], Message]
 
@@ -20,7 +21,8 @@ def serve(handlers: Mapping[str, Handler]) -> None:
 
     What is printed on the way goes to standard error: standard output is for answers.
     """
-    cpus = {int(a) for a in sys.argv[1:]}
+    parent, *cpus = map(int, sys.argv[1:])
+    end_with(parent)
     if cpus and hasattr(os, "sched_setaffinity"):
         with suppress(OSError):
             os.sched_setaffinity(0, cpus)

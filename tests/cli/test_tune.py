@@ -11,7 +11,11 @@ from unity.cli.app import app
 from unity.errors import UnityError
 from unity.tuning.records import Best, Records, Trial
 
-from .test_options import DIGITS
+from ..tuning.kernels import SMALL
+from ..tuning.test_tune import by_hand, rows_at_once
+from .test_options import DIGITS, commands
+
+PROGRAM = f"from unity import script\nfrom unity.script import R, Tensor, f32\n{SMALL}"
 
 
 def said(*args: str) -> str:
@@ -31,6 +35,41 @@ def records(path: Path) -> Records:
             Best(name, machine, (), "rules", "{}", seconds, 2e-6, "", name, "2026-11-26T10:00:00")
         )
     return made
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("explain",), "tir:tuned"),
+        (("explain", "--resolve", "static"), "tir:tuned"),
+        (("inspect", "--after", "ScheduleByRecord"), '"tuned": "mine 2.00x"'),
+        (("bisect",), "ScheduleByRecord"),
+    ],
+)
+def test_kernels_are_laid_out_by_records(
+    command: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    model, db = tmp_path / f"{tmp_path.name}.py", tmp_path / "db.jsonl"
+    model.write_text(PROGRAM)
+    made = Records(db)
+    for record in by_hand(SMALL, rows_at_once)[0]:
+        made.add(record)
+    name, *rest = command
+    usual = (name, str(model), *rest, "--threads", "1")
+    assert told in said(*usual, "--db", str(db))
+
+
+COMPILING = [n for n, c in commands().items() if any("--winograd" in p.opts for p in c.params)]
+
+
+@pytest.mark.parametrize("command", COMPILING)
+def test_what_compiles_takes_records_by_one_option(command: str) -> None:
+    (own,) = (p.help for p in commands()[command].params if "--db" in p.opts)
+    assert own == commands()["run"].params[-1].help
+    asked = ("--kernels",) if command == "inspect" else ()
+    result = CliRunner().invoke(app, [command, DIGITS, *asked, "--db", "nothing.jsonl"])
+    assert isinstance(result.exception, UnityError)
+    assert "there is no file 'nothing.jsonl'" in str(result.exception)
 
 
 def test_records_are_shown_merged_and_pruned(
@@ -56,7 +95,7 @@ def test_records_are_shown_merged_and_pruned(
         (("tune", DIGITS, "--db", "db", "--time", "soon"), "--time 'soon' is no time"),
         (("tune", DIGITS, "--db", "db", "--kernel", "none"), "no kernel 'none' to tune"),
         (("tune", DIGITS, "--db", "db", "--dim", "depth=3"), "sizes: no symbol 'depth'"),
-        (("run", DIGITS, "--db", "nothing.jsonl"), "there is no file 'nothing.jsonl'"),
+        (("explain", DIGITS, "--db", str(__file__)), "is no file of records"),
         (("db", "show", "nothing.jsonl"), "there is no file nothing.jsonl"),
         (("db", "merge", "nothing.jsonl", "-o", "x"), "there is no file nothing.jsonl"),
     ],

@@ -44,12 +44,5 @@ def bisect_model(model: Path, tolerance: float, trace: Path | None, options: Opt
     extra = () if trace is None else (DumpIR(trace),)
     console = Console()
     looking = (*extra, watch, Progress(console))
-    unity_compile(
-        module,
-        options.target,
-        precision=options.precision,
-        winograd=options.winograd,
-        instruments=looking,
-        check=True,
-    )
+    unity_compile(module, **options.compiling, instruments=looking, check=True)
     console.print("every pass keeps the numbers, and so does the compiled code")

@@ -27,7 +27,7 @@ def explain_model(
     options: Options,
 ) -> None:
     """Print the table of a model's call sites, or of those of an executable as it was compiled."""
-    found = _stored(model, resolve, dims) if is_executable(model) else None
+    found = _stored(model, resolve, dims, options) if is_executable(model) else None
     if found is None:
         found = _compiled(model, resolve or "static", dims, options)
     if json:
@@ -36,11 +36,11 @@ def explain_model(
         Console(width=None if sys.stdout.isatty() else WHOLE).print(found)
 
 
-def _stored(path: Path, resolve: str | None, dims: list[str]) -> Explanation:
-    if resolve is not None or dims:
+def _stored(path: Path, resolve: str | None, dims: list[str], options: Options) -> Explanation:
+    if resolve is not None or dims or options.db is not None or options.precision != "f32":
         raise UnityError(
             f"{path} is compiled: what its calls are resolved to was chosen then",
-            hint="without --resolve, --measure and --dim its own table is shown",
+            hint="without --resolve, --measure, --dim, --precision and --db its own table is shown",
         )
     return read_explanation(path)
 
@@ -51,12 +51,5 @@ def _compiled(model: Path, resolve: str, dims: list[str], options: Options) -> E
     from .model import read_model
 
     sizes = sizes_of(dims) or None
-    executable = unity_compile(
-        read_model(model),
-        options.target,
-        resolve=resolve,
-        sizes=sizes,
-        threads=options.threads,
-        winograd=options.winograd,
-    )
+    executable = unity_compile(read_model(model), **options.compiling, resolve=resolve, sizes=sizes)
     return executable.explain()

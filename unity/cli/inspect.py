@@ -8,13 +8,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from unity.compilation import prepared
 from unity.compiler import compile as unity_compile
 from unity.errors import UnityError
 from unity.ir.module import IRModule
-from unity.machine.target import Target
 from unity.runtime.artifact.naming import is_executable
 from unity.script import show
-from unity.transform import Context, Pipeline, backend_of, pipeline
+from unity.transform import Context, Pipeline
 
 from .artifact import show_artifact
 from .model import read_model
@@ -37,8 +37,10 @@ def inspect_model(
     if result and schedule is None:
         raise UnityError("--result without --schedule", hint="it prints what the steps give")
     if is_executable(model):
-        if passes or kernels or any(x is not None for x in (after, kernel, schedule)):
-            only_models(model, "inspect --passes, --after, --kernel, --kernels and --schedule")
+        if passes or kernels or any(x is not None for x in (after, kernel, schedule, options.db)):
+            only_models(
+                model, "inspect --passes, --after, --kernel, --kernels, --schedule and --db"
+            )
         show_artifact(model)
         return
     module = read_model(model)
@@ -49,16 +51,13 @@ def inspect_model(
     elif kernel is not None:
         _print_kernel(module, kernel, options)
     elif passes or after is not None:
-        machine = backend_of(options.target).machine()
-        chosen = pipeline(options.target, options.precision, winograd=options.winograd)
-        _run_passes(module, after, chosen, machine)
+        _run_passes(*prepared(module, **options.compiling), after)
     else:
         show(module)
 
 
-def _run_passes(module: IRModule, after: str | None, chosen: Pipeline, machine: Target) -> None:
+def _run_passes(module: IRModule, chosen: Pipeline, context: Context, after: str | None) -> None:
     console = Console(highlight=False)
-    context = Context(machine)
     table = Table("pass", "graph functions", "prim funcs", "bindings")
     names = [each.name for each in chosen.passes]
     if after is not None and after not in names:
@@ -78,9 +77,7 @@ def _run_passes(module: IRModule, after: str | None, chosen: Pipeline, machine: 
 
 
 def _print_kernel(module: IRModule, kernel: str, options: Options) -> None:
-    executable = unity_compile(
-        module, options.target, precision=options.precision, winograd=options.winograd
-    )
+    executable = unity_compile(module, **options.compiling)
     for title, text in (
         ("TensorIR", executable.ir(kernel)),
         ("LLVM", executable.llvm(kernel)),

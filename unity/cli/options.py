@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:  # what a command imports that compiles nothing is to be little
     from unity.transform import Precision
+
+
+class Compiling(TypedDict):
+    """Arguments of `unity.compile`."""
+
+    target: str
+    threads: int | None
+    precision: Precision
+    winograd: bool
+    db: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +31,14 @@ class Options:
     params: Path | None = None
     examples: Path | None = None
     db: Path | None = None
+
+    @property
+    def compiling(self) -> Compiling:
+        """How a module is compiled, wherever a command does it."""
+        return {
+            "target": self.target,
+            "threads": self.threads,
+            "precision": self.precision,
+            "winograd": self.winograd,
+            "db": self.db,
+        }

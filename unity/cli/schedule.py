@@ -60,6 +60,4 @@ def print_schedule(module: IRModule, kernel: str, result: bool, options: Options
 
 
 def _compiled(module: IRModule, options: Options) -> Executable:
-    return unity_compile(
-        module, options.target, precision=options.precision, winograd=options.winograd
-    )
+    return unity_compile(module, **options.compiling)

@@ -66,14 +66,7 @@ def compiled(
         module = read_model(path, options)
     imported = time.perf_counter()
     with console.status(f"compiling {path.name}"):
-        executable = unity_compile(
-            module,
-            options.target,
-            threads=options.threads,
-            precision=options.precision,
-            winograd=options.winograd,
-            db=options.db,
-        )
+        executable = unity_compile(module, **options.compiling)
     took = time.perf_counter() - imported
     return executable, f"imported in {imported - start:.2f} s, compiled in {took:.2f} s"
 

@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from unity.codegen.llvm.host import host_target
@@ -22,6 +21,7 @@ from unity.codegen.workers.described import described, target_from
 from unity.errors import UnityError
 from unity.machine.target import Target
 
+from .workers.folder import SessionFolder
 from .workers.runner import RUN_SECONDS, USUAL, Measured, Reference, Timing, asked, measured_of
 
 DEVICE = "cpu"
@@ -169,7 +169,7 @@ class _Place:
 
     def __init__(self) -> None:
         self.child = Child("unity.tuning.workers.run")
-        self.folder = TemporaryDirectory(prefix="unity-worker-")
+        self.folder = SessionFolder()
         self.known = ("", -1)
 
     def introduce(self, files: Mapping[str, bytes], told: Message) -> Message:
@@ -198,7 +198,7 @@ class _Place:
         return self.child.ask(asked(path, tolerance, timing), RUN_SECONDS)
 
     def _written(self, name: str, data: bytes) -> Path:
-        path = Path(self.folder.name) / name
+        path = self.folder.path / name
         path.write_bytes(data)
         return path
 

@@ -107,13 +107,15 @@ def check(
     inputs: Inputs = None,
     dim: Dims = None,
     tolerance: Tolerance = None,
+    threads: Threads = None,
     winograd: Winograd = True,
     seed: Seed = 0,
     params: Params = None,
     examples: Examples = None,
+    db: Tuned = None,
 ) -> None:
     """Compare a compiled model with a reference: ONNX's, or our interpreter for Relay."""
     from ..check import check_model
 
-    options = Options(winograd=winograd, params=params, examples=examples)
+    options = Options(threads, winograd=winograd, params=params, examples=examples, db=db)
     check_model(model, inputs or [], dim or [], tolerance, seed, options)

@@ -10,7 +10,7 @@ import typer
 from unity.errors import UnityError
 
 from ..options import Options
-from .arguments import Model, Precision, Source, Target, Threads, Winograd
+from .arguments import Model, Precision, Source, Target, Threads, Tuned, Winograd
 
 
 def inspect(
@@ -38,9 +38,11 @@ def inspect(
         bool,
         typer.Option("--report", help="Inputs, nodes, parameters, operations and memory, or gaps."),
     ] = False,
+    threads: Threads = None,
     precision: Precision = "f32",
     winograd: Winograd = True,
     target: Target = "cpu",
+    db: Tuned = None,
 ) -> None:
     """Print a program: as imported, after a pass, its kernels, or what an executable holds."""
     from ..inspect import inspect_model
@@ -51,7 +53,7 @@ def inspect(
             raise UnityError("--report beside another view", hint="give one of them")
         report_model(model)
         return
-    options = Options(None, precision, winograd, target)
+    options = Options(threads, precision, winograd, target, db=db)
     inspect_model(model, passes, after, kernel, kernels, schedule, result, options)
 
 
@@ -71,8 +73,10 @@ def explain(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     threads: Threads = None,
+    precision: Precision = "f32",
     winograd: Winograd = True,
     target: Target = "cpu",
+    db: Tuned = None,
 ) -> None:
     """Tell what computes each call of a model, what else could, and why."""
     from ..explain import explain_model
@@ -80,7 +84,7 @@ def explain(
     if measure and resolve not in (None, "measure"):
         raise UnityError(f"--measure and --resolve {resolve}", hint="give one of them")
     chosen = "measure" if measure else resolve
-    options = Options(threads, "f32", winograd, target)
+    options = Options(threads, precision, winograd, target, db=db)
     explain_model(model, chosen, dim or [], json, options)
 
 
@@ -93,8 +97,11 @@ def bisect(
         Path | None, typer.Option(help="A folder for the program after each pass.")
     ] = None,
     target: Target = "cpu",
+    threads: Threads = None,
+    db: Tuned = None,
 ) -> None:
     """Find the first pass after which a model computes other numbers (slow: it is interpreted)."""
     from ..bisect import bisect_model
 
-    bisect_model(model, tolerance, trace, Options(None, precision, winograd, target))
+    options = Options(threads, precision, winograd, target, db=db)
+    bisect_model(model, tolerance, trace, options)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self, cast
 
@@ -26,6 +25,7 @@ from unity.transform.schedule.trace import Trace
 from ..agreement import tolerance_of
 from ..tasks.task import CALLER, Place, Task
 from ..timing import inputs_for, sizes_for
+from .folder import SessionFolder
 from .intrinsics import registered
 from .runner import USUAL, LocalRunner, Measured, Program, Reference, Runner, Timing
 
@@ -86,7 +86,7 @@ class Measurer:
 
     def __enter__(self) -> Self:
         """Make a folder for executables and arrays."""
-        self._folder = TemporaryDirectory(prefix="unity-tune-")
+        self._folder = SessionFolder()
         self._pool = ThreadPoolExecutor(len(self._builders))
         return self
 
@@ -97,12 +97,15 @@ class Measurer:
         trace: TracebackType | None,
     ) -> None:
         """End the children."""
+        self._pool.shutdown(wait=False, cancel_futures=True)  # none begins with a child anew
         for builder in self._builders:
             builder.close()
         self._runner.close()
         self._local.close()
-        self._pool.shutdown(cancel_futures=True)
-        self._folder.cleanup()
+        self._pool.shutdown()
+        for builder in self._builders:  # what was about to begin has
+            builder.close()
+        self._folder.close()
 
     def measure(
         self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
@@ -240,7 +243,7 @@ class Measurer:
         return f"compiling: {answer['error']}" if "error" in answer else ""
 
     def _path(self, name: str) -> Path:
-        return Path(self._folder.name) / name
+        return self._folder.path / name
 
 
 def task_dtype(task: Task, k: int) -> str:
