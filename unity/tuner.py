@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from logging import getLogger
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from unity.tuning.asked import (
     check_measurable,
     check_spaces,
 )
+from unity.tuning.budget import Budget
 from unity.tuning.cost import CostModel, PriorModel, cost_model
 from unity.tuning.fleet import DEVICE, FleetRunner
 from unity.tuning.in_program import Build, compared, saved, settle
@@ -44,8 +46,6 @@ from unity.tuning.workers.machine_key import key_of_target
 
 __all__ = ["tune"]
 log = getLogger("unity")
-_FINISH = 0.1
-"""The share of the time that is left for measuring once more what was found."""
 
 
 @public
@@ -94,7 +94,10 @@ def tune(
             if not given. ``unity.compile(model, db=...)`` uses it.
         trials: How many candidates are measured at most; with neither this nor `seconds` given, the
             search ends when nothing is gained any more.
-        seconds: How long it may take.
+        seconds: How long it may take, besides compiling the program as it is by default: about, as
+            what is running when the time is over is waited for (compiling a candidate takes at
+            most half a minute, one that hangs ten seconds). What there is no time left to confirm
+            at the end is not used, and is what the next session begins with.
         sizes: What unknown sizes are while measuring: ``{"n": 128}``, or several values each,
             ``{"n": (16, 128)}``; a guess if not given. A kernel that is tuned for several has
             versions, of which sizes choose at run time.
@@ -134,54 +137,64 @@ def tune(
         )
     if watch is not None:
         check_called("watch", watch, "def watch(progress: Progress) -> None")
-    fleet = None if scheduler is None else FleetRunner(scheduler, device)
-    target = target if fleet is None else fleet.target(threads)
-    module, passes, context = prepared(
-        model, target, dynamic=dynamic, threads=threads, precision=precision, pipeline=pipeline
-    )
-    if fleet is None:
-        check_target(context.target, "what is to be tuned")
-    several = assignments(sizes or {})
-    _check_sizes(module.graph_functions().values(), sizes or {})
-    check_measurable(several)
-    tasks = _wanted(tasks_of(module, passes, context, several), kernels)
-    check_spaces(spaces, tasks)
-    check_files(db, report)
-    records = Records(db)
-    begin = time.monotonic()
-    ranking: CostModel = cost_model(seed) if learn else PriorModel()
-    programs: Sequence[SpaceProgram] = spaces
-    session = Session(tasks, records, ranking, programs, strategy, seed, rules=rules)
+    begin, budget = time.monotonic(), Budget(seconds)
+    with ExitStack() as ending:
+        fleet = None
+        if scheduler is not None:
+            fleet = ending.enter_context(closing(FleetRunner(scheduler, device)))
+            target = fleet.target(threads)
+        with budget.compiling(counts=False):
+            module, passes, context = prepared(
+                model, target, dynamic=dynamic, threads=threads, precision=precision,
+                pipeline=pipeline,
+            )  # fmt: skip
+        if fleet is None:
+            check_target(context.target, "what is to be tuned")
+        several = assignments(sizes or {})
+        _check_sizes(module.graph_functions().values(), sizes or {})
+        check_measurable(several)
+        with budget.compiling(counts=True):
+            tasks = _wanted(tasks_of(module, passes, context, several), kernels)
+        check_spaces(spaces, tasks)
+        check_files(db, report)
+        records = Records(db)
+        ranking: CostModel = cost_model(seed) if learn else PriorModel()
+        programs: Sequence[SpaceProgram] = spaces
+        session = Session(tasks, records, ranking, programs, strategy, seed, rules=rules)
 
-    def build(db: Records) -> Executable:
-        return compile(
-            model, target, dynamic=dynamic, threads=threads, precision=precision,
-            pipeline=pipeline, db=db,
-        )  # fmt: skip
+        def build(db: Records) -> Executable:
+            return compile(
+                model, target, dynamic=dynamic, threads=threads, precision=precision,
+                pipeline=pipeline, db=db,
+            )  # fmt: skip
 
-    stopped, whole = False, None
-    told: Watch = watch if watch is not None else _nothing
-    with SessionFolder() as made:
-        folder = made.path
-        program = None if fleet else _program(build, module[main_name(module)], several, folder)
-        with Measurer(context.target, fleet, program=program) as measurer:
-            try:
-                limit = None if seconds is None else seconds * (1 - _FINISH)
-                session.run(measurer, trials, limit, told)
-            except KeyboardInterrupt:
-                stopped = True
-            try:
-                alone: Sequence[Search] = session.searches
-                if program is not None and not stopped:
-                    finish = None if seconds is None else seconds * _FINISH
-                    alone = settle(session, measurer, finish)
-                session.confirm(measurer, alone)
-                if session.gained and not stopped and measurer.kernels():
-                    whole = compared(build, session.used(), measurer, folder)
+        folder = ending.enter_context(SessionFolder()).path
+        program = None
+        if fleet is None:
+            with budget.compiling(counts=False):
+                program = _program(build, module[main_name(module)], several, folder)
+        told: Watch = watch if watch is not None else _nothing
+        measurer = ending.enter_context(Measurer(context.target, fleet, program=program))
+        stopped, whole = False, None
+        try:
+            session.run(measurer, trials, budget.search_end, told)
+        except KeyboardInterrupt:
+            stopped = True
+        try:
+            alone: Sequence[Search] = session.searches
+            if program is not None and not stopped:
+                alone = settle(session, measurer, budget.settle_end)
+            session.confirm(measurer, alone, budget.settle_end)
+            if session.gained and not stopped and measurer.kernels():
+                each = budget.compare_seconds
+                if each is None:
+                    session.set_aside(session.searches)
+                else:
+                    whole = compared(build, session.used(), measurer, folder, each)
                     if whole is None or whole[1] > whole[0]:
                         session.withdraw()
-            except KeyboardInterrupt:
-                stopped = True
+        except KeyboardInterrupt:
+            stopped = True
     found = TuningReport(
         key_of_target(context.target),
         session.trials,
@@ -190,6 +203,7 @@ def tune(
         whole,
         tuple(session.points),
         stopped,
+        session.is_short,
     )
     if report is not None:
         found.save(report)

@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 import unity
+from unity import tuner
+from unity.codegen.llvm.host import host_target
 from unity.errors import UnityError
+from unity.machine.target import Target
 from unity.script import parse
 from unity.tuning.fleet import FleetRunner, serve_device
 from unity.tuning.records import Records
@@ -70,6 +73,39 @@ def test_a_worker_that_dies_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     assert sum(t.seconds is not None for t in trials) >= 9
     exe = unity.compile(parse(MATMUL), threads=1, db=db)
     assert exe.target.threads == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "message"),
+    [
+        ("none", {}, "no worker"),
+        ("one", {"kernels": ["other"]}, "no kernel 'other' to tune"),
+        ("one", {"sizes": {"n": 3}}, "no symbol 'n'"),
+        ("one", {"strategy": "luck"}, "luck"),
+        ("one", {"spaces": [print, print]}, "2 are called 'print'"),
+    ],
+)
+def test_the_scheduler_is_left_whatever_is_refused(
+    answer: str, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[bool] = []
+
+    class Fleet(FleetRunner):
+        def __init__(self, address: str, device: str) -> None:
+            """No scheduler."""
+
+        def target(self, threads: int | None) -> Target:
+            if answer == "none":
+                raise UnityError("no worker answers")
+            return host_target(threads)
+
+        def close(self) -> None:
+            left.append(True)
+
+    monkeypatch.setattr(tuner, "FleetRunner", Fleet)
+    with pytest.raises(UnityError, match=message):
+        unity.tune(parse(MATMUL), threads=1, scheduler="tcp://there:1", **options)
+    assert left
 
 
 @pytest.mark.tuning

@@ -261,7 +261,7 @@ def test_a_child_runs_the_program_and_versions_of_it(tmp_path: Path) -> None:
         own, alone, slower = (t[place] for t in times for place in task.places)
         assert own > 0
         assert slower > 3 * alone
-        whole = compared(build, Records(), measurer, tmp_path)
+        whole = compared(build, Records(), measurer, tmp_path, 0.1)
         assert whole is not None
         assert all(0 < t < 1 for t in whole)
         assert measurer.within([[(task.places, tmp_path / "nothing")]], 0.2) is None

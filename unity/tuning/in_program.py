@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from unity.errors import UnityError
@@ -23,12 +25,15 @@ Build = Callable[[Records], Executable]
 
 _CONTENDERS, _FEW = 8, 2
 """Of each kernel, how many of the fastest run within the program, and how many if time is short."""
-_AGAIN = 3
-"""How often winners are measured once more: where one was lucky, the next one is."""
-_VERSION_SECONDS = 4.0
-"""How long the program runs for each of them, and by default."""
-_SECONDS, _ROUNDS = 1.0, 3
-"""How long the whole program is timed by default and tuned, each, and how often."""
+_AGAIN, _AGAIN_VERSIONS = 3, 3
+"""How often winners are measured once more: where one was lucky, the next one is. How many versions
+of the program run for that."""
+_VERSION_SECONDS, _SHORTEST = 4.0, 0.1
+"""How long the program runs for each of them, and by default: usually, and at least."""
+_BUILDING = 0.4
+"""The share of the time after which no other kernel's contenders are compiled."""
+_ROUNDS = 3
+"""How often the whole program is timed by default and tuned."""
 
 
 def saved(build: Build, inputs: Sequence[Sequence[object]], folder: Path) -> Program:
@@ -47,7 +52,7 @@ def saved(build: Build, inputs: Sequence[Sequence[object]], folder: Path) -> Pro
     return Program(path, [[written(a, folder) for a in args] for args in inputs])
 
 
-def settle(session: Session, measurer: Measurer, seconds: float | None = None) -> Sequence[Search]:
+def settle(session: Session, measurer: Measurer, end: float | None = None) -> Sequence[Search]:
     """Measure the fastest candidates of all kernels within the program; what wins there counts.
 
     In a run all kernels are candidates, each its own k-th; so all of them are measured in the time
@@ -57,23 +62,32 @@ def settle(session: Session, measurer: Measurer, seconds: float | None = None) -
     Args:
         session: Its searches carry what is left.
         measurer: Knows the program, and compiles candidates.
-        seconds: How long there is, so that fewer candidates run, and not for as long. Compiling
-            them, and measuring winners once more, comes on top.
+        end: When it is to be over, by `time.monotonic`, so that fewer candidates run, and not for
+            as long: of kernels that it does not come to nothing is measured.
 
     Returns:
         The searches of kernels of which nothing was measured: nothing was found, or the program
         does not run, or does not call the kernel in one way.
     """
-    many = _CONTENDERS if seconds is None else int(seconds / _VERSION_SECONDS) - 1
-    each = _VERSION_SECONDS if seconds is None else min(_VERSION_SECONDS, max(1.0, seconds / 4))
-    kernels = contests(session.searches, max(_FEW, min(_CONTENDERS, many)))
-    for kernel in kernels:
+    begin = time.monotonic()
+    seconds = inf if end is None else end - begin
+    if seconds <= 0:
+        return session.searches
+    many = _CONTENDERS if end is None else int(seconds / _VERSION_SECONDS) - 1
+    kernels: list[Contest] = []
+    for kernel in contests(session.searches, max(_FEW, min(_CONTENDERS, many))):
+        if time.monotonic() - begin > _BUILDING * seconds:
+            break
         kernel.build(measurer)
+        kernels.append(kernel)
     most = max((len(k.contenders) for k in kernels), default=0)
     turns = [[turn if turn < len(k.contenders) else None for k in kernels] for turn in range(most)]
+    again = _AGAIN if many >= _FEW else 1
+    left = inf if end is None else end - time.monotonic()
+    each = min(_VERSION_SECONDS, max(_SHORTEST, left / (2 + most + _AGAIN_VERSIONS * again)))
     if turns and not _measured(kernels, turns, measurer, each):
         return session.searches
-    for _ in range(_AGAIN):
+    for _ in range(again):
         winners = [None if (w := k.winner) in k.sure else w for k in kernels]
         before = [dict(k.measured) for k in kernels]
         if all(w is None for w in winners) or not _measured(kernels, [winners], measurer, each):
@@ -150,6 +164,12 @@ class Contest:
         """Where the program calls the kernel."""
         return frozenset[Place]().union(*(s.task.places for s in self.searches))
 
+    @property
+    def gain(self) -> float:
+        """Seconds of a run of the program that the fastest seems to save."""
+        saved = 1.0 - min((f.ratio for f in self.contenders), default=1.0)
+        return saved * sum((s.default_seconds or 0.0) * s.task.count for s in self.searches)
+
     def build(self, measurer: Measurer) -> None:
         """Compile the default and the contenders; what no session of this compiler ran is run."""
         task = self.searches[0].task
@@ -188,8 +208,8 @@ class Contest:
 def contests(searches: Sequence[Search], count: int) -> list[Contest]:
     """The kernels of which something faster than the default was found, or was in use before.
 
-    A kernel that the program calls at several sizes for one input is left out: a run tells what all
-    its calls take.
+    Those that seem to gain most are first. A kernel that the program calls at several sizes for one
+    input is left out: a run tells what all its calls take.
 
     Args:
         searches: Of the program's kernels.
@@ -208,11 +228,11 @@ def contests(searches: Sequence[Search], count: int) -> list[Contest]:
         asked = [f for f in fast[count:] if f.asked]
         if fast:
             found.append(Contest(tuple(same), (*fast[:count], *asked)))
-    return found
+    return sorted(found, key=lambda contest: -contest.gain)
 
 
 def compared(
-    build: Build, records: Records, measurer: Measurer, folder: Path
+    build: Build, records: Records, measurer: Measurer, folder: Path, seconds: float
 ) -> tuple[float, float] | None:
     """Seconds of a call of the program by default and by records, for all sizes together.
 
@@ -223,6 +243,7 @@ def compared(
         records: How its kernels are laid out.
         measurer: Knows the program, and runs it.
         folder: Where files are made.
+        seconds: How long each runs in a round.
 
     Returns:
         None where it does not run.
@@ -232,6 +253,6 @@ def compared(
         build(records).save(path)
     except (UnityError, OSError):
         return None
-    rounds = [measurer.whole(path, _SECONDS) for _ in range(_ROUNDS)]
+    rounds = [measurer.whole(path, seconds) for _ in range(_ROUNDS)]
     known = sorted((r for r in rounds if r is not None), key=lambda r: r[1] / r[0])
     return known[len(known) // 2] if known else None

@@ -66,6 +66,7 @@ class TuningReport:
             as it is not where nothing faster was found.
         over_time: Seconds since the begin, trials, what all kernels take together.
         stopped: Whether it was stopped before its end.
+        short: Whether there was no time to confirm something that was found.
     """
 
     target: str
@@ -75,6 +76,7 @@ class TuningReport:
     whole: tuple[float, float] | None = None
     over_time: tuple[tuple[float, int, float], ...] = ()
     stopped: bool = False
+    short: bool = False
 
     @property
     def before(self) -> float:
@@ -123,7 +125,12 @@ class TuningReport:
         if self.whole is not None:
             was, now = self.whole
             lines.append(f"whole program {was * 1e3:.3f} -> {now * 1e3:.3f} ms ({was / now:.2f}x)")
-        if not self.gained:
+        if self.short:
+            lines.append(
+                "there was no time to confirm all that was found: what is left is not used, and "
+                "another session begins with it"
+            )
+        elif not self.gained:
             lines.append("nothing faster was found: the program stays what it is")
         return lines
 

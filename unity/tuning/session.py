@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from random import Random
 
 import numpy as np
@@ -35,6 +36,10 @@ BATCH = 8
 """Candidates that are measured before the model is asked again."""
 _FEW = 3
 """Candidates of each kernel that are measured at first, where there are to be few in all."""
+_PACE = 1.0
+"""Seconds that a candidate takes, before that is seen."""
+_THINKING = 0.25
+"""The share of what time is left in which candidates for a batch are looked for."""
 _CONFIRMED, _AT_ONCE = 8, 4
 """Of each kernel, how many of the fastest are measured once more at the end, so many at a time."""
 
@@ -89,6 +94,8 @@ class Session:
         self.records = records
         self.points: list[tuple[float, int, float]] = []
         """Over time: seconds since the begin, trials, what the kernels take together."""
+        self.is_short = False
+        """Whether there was no time to confirm something that was found."""
         self._model = model
         self._target = key_of_target(tasks[0].target) if tasks else ""
         self._learn_earlier()
@@ -118,30 +125,33 @@ class Session:
                 row = np.asarray(trial.features, np.float32)
                 self._model.add(trial.kernel, row, trial.seconds / trial.reference)
 
-    def run(
-        self, measurer: Measurer, trials: int | None, seconds: float | None, watch: Watch
-    ) -> None:
+    def run(self, measurer: Measurer, trials: int | None, end: float | None, watch: Watch) -> None:
         """Search until so many candidates were measured, or the time is up, or nothing is gained.
 
         Args:
             measurer: Measures.
             trials: Candidates at most; None for no bound.
-            seconds: Time at most; None for no bound.
+            end: When the time is up, by `time.monotonic`; None for no bound.
             watch: Told after each.
         """
-        end = None if seconds is None else self._begin + seconds
+        end = inf if end is None else end
         self._take_times(measurer.kernels())
-        ahead = self._next(trials, 0)
-        while ahead is not None and (end is None or time.monotonic() < end):
+        begin = time.monotonic()
+        ahead = self._next(trials, 0, end - begin)
+        while ahead is not None:
             search, proposals = ahead
             candidates = [Candidate(p.schedule.trace, p.point.text) for p in proposals]
             results = measurer.measure(search.task, candidates)
-            ahead = self._next(trials, len(proposals))  # while these are compiled
+            now, running = time.monotonic(), len(proposals)  # which are compiled meanwhile
+            pace = (now - begin) / self.trials if self.trials else _PACE
+            ahead = self._next(trials, running, end - now - running * pace, pace)
             for proposal, measured in zip(proposals, results, strict=True):
                 self._keep(search, proposal, measured)
                 watch(self.progress(search.task.name))
-                if end is not None and time.monotonic() > end:
+                if time.monotonic() > end:
                     return
+            if ahead is None:
+                ahead = self._next(trials, 0, end - time.monotonic(), pace)
 
     def _take_times(self, kernels: Mapping[Place, Sequence[float]]) -> None:
         """Take what kernels take in the program by default, as far as that is known."""
@@ -150,22 +160,27 @@ class Session:
             if times:
                 search.default_seconds = sum(times) / len(times)
 
-    def _next(self, trials: int | None, running: int) -> tuple[Search, list[Proposal]] | None:
-        """What to measure next; None where nothing is left to try.
+    def _next(
+        self, trials: int | None, running: int, seconds: float, pace: float = _PACE
+    ) -> tuple[Search, list[Proposal]] | None:
+        """What to measure next; None where nothing is left to try, or no time.
 
         Args:
             trials: Candidates at most, in all.
             running: Those that are not counted yet.
+            seconds: How long there is for it.
+            pace: Seconds that each candidate takes, about.
         """
-        while trials is None or trials - self.trials - running > 0:
+        while seconds > 0 and (trials is None or trials - self.trials - running > 0):
             search = next_search(self.searches)
             if search is None:
                 return None
-            left = BATCH
+            left = max(1, int(min(BATCH, seconds / pace)))
+            search.patience = min(search.patience, seconds * _THINKING)
             if trials is not None:
                 fresh = any(not (s.proposed or s.exhausted) for s in self.searches)
                 share = trials // len(self.searches) if fresh else BATCH
-                left = min(BATCH, trials - self.trials - running, max(_FEW, share))
+                left = min(left, trials - self.trials - running, max(_FEW, share))
             proposals = search.propose(left)
             if proposals:
                 return search, proposals
@@ -197,7 +212,12 @@ class Session:
         """Note what a candidate took, so that it is used if it is the fastest."""
         self.records.add(search.record(proposal, measured, self._target, self._date))
 
-    def confirm(self, measurer: Measurer, searches: Sequence[Search] | None = None) -> None:
+    def confirm(
+        self,
+        measurer: Measurer,
+        searches: Sequence[Search] | None = None,
+        end: float | None = None,
+    ) -> None:
         """Measure the fastest of each kernel once more, alone, for longer.
 
         What was luck is noted as what it is. It ends when the fastest of those measured again is
@@ -207,25 +227,47 @@ class Session:
         Args:
             measurer: Measures.
             searches: Those of the kernels; all if not given.
+            end: When it is to be over, by `time.monotonic`: of kernels that it does not come to
+                new is used.
         """
         for search in self.searches if searches is None else searches:
             for used in search.in_use():
                 search.fast.setdefault(used.proposal.point, used)
             again: dict[Point, float] = {}
             while doubtful := _doubtful(search, again):
+                if end is not None and time.monotonic() > end:
+                    self.set_aside([search])
+                    break
                 candidates = [Candidate(f.proposal.schedule.trace) for f in doubtful]
                 results = measurer.measure(search.task, candidates, SURE)
                 for fast, measured in zip(doubtful, results, strict=True):
                     again[fast.proposal.point] = fast.ratio = measured.ratio
                     if measured.seconds is not None or fast.asked:
                         self.keep_best(search, fast.proposal, measured)
-            if again:
-                best = min(again, key=lambda p: again[p])
-                search.best, search.best_ratio = search.fast[best].proposal, min(1.0, again[best])
+            else:
+                if again:
+                    best = min(again, key=lambda p: again[p])
+                    search.best = search.fast[best].proposal
+                    search.best_ratio = min(1.0, again[best])
+
+    def set_aside(self, searches: Sequence[Search]) -> None:
+        """Note that what is new of some kernels is not used: there was no time to confirm it.
+
+        What earlier sessions found stays in use; the next session begins with what is set aside.
+        """
+        for search in searches:
+            while new := [r for r in self._in_use([search]) if self._is_new(r, search)]:
+                self.is_short = True
+                for record in new:
+                    self.records.add(replace(record, seconds=record.reference))
+            search.best, search.best_ratio = None, 1.0
+
+    def _is_new(self, record: Best, search: Search) -> bool:
+        return record.date >= self._date and not search.was_used(Point(record.space, record.point))
 
     def withdraw(self) -> None:
         """Note that nothing found is used: the program as a whole is not faster by it."""
-        while used := self._in_use():
+        while used := self._in_use(self.searches):
             for record in used:
                 date = max(self._date, record.date)  # of another machine's clock it may be later
                 usual = replace(record, seconds=record.reference, date=date, within=True)
@@ -236,12 +278,12 @@ class Session:
     def used(self) -> Records:
         """Those of the records that lay out the kernels that are tuned."""
         found = Records()
-        for record in self._in_use():
+        for record in self._in_use(self.searches):
             found.add(record)
         return found
 
-    def _in_use(self) -> list[Best]:
-        kernels = {(s.task.identity, s.task.sizes) for s in self.searches}
+    def _in_use(self, searches: Sequence[Search]) -> list[Best]:
+        kernels = {(s.task.identity, s.task.sizes) for s in searches}
         bests = self.records.bests(self._target)
         return [r for r in bests if r.worth and (r.kernel, r.sizes) in kernels]
 

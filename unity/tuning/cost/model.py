@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from logging import getLogger
 from typing import Any, Protocol
 
@@ -72,7 +73,11 @@ class LearnedModel:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._xgboost = _xgboost()
+        if find_spec("xgboost") is None:
+            raise UnityError(
+                "a learned cost model needs xgboost",
+                hint="pip install 'unity-mlc[tune]', or: pip install xgboost-cpu",
+            )
         self._seed = seed
         self._kernels: list[str] = []
         self._rows: list[Features] = []
@@ -92,7 +97,7 @@ class LearnedModel:
         self._fit()
         if self._model is None or not rows:
             return prior
-        data = self._xgboost.DMatrix(np.stack(rows))
+        data = import_module("xgboost").DMatrix(np.stack(rows))
         off: npt.NDArray[np.float32] = self._model.predict(data)
         own = min(1.0, self._kernels.count(kernel) / _ENOUGH)
         return prior + (_OTHERS + (1.0 - _OTHERS) * own) * off.astype(np.float64)
@@ -111,24 +116,10 @@ class LearnedModel:
             off[here] -= off[here].mean()  # what is off by the same everywhere changes no rank
             best = taken[here].min()
             weights[here] = 0.25 + 2.0 ** -np.minimum(taken[here] - best, 4.0)
-        data = self._xgboost.DMatrix(rows, label=off, weight=weights)
-        self._model = self._xgboost.train({**_OPTIONS, "seed": self._seed}, data, _ROUNDS)
+        xgboost: Any = import_module("xgboost")  # a second, which short sessions do without
+        data = xgboost.DMatrix(rows, label=off, weight=weights)
+        self._model = xgboost.train({**_OPTIONS, "seed": self._seed}, data, _ROUNDS)
         self._fitted = count
-
-
-def _xgboost() -> Any:
-    """The library, which few need: imported when it is.
-
-    Raises:
-        UnityError: It is not installed.
-    """
-    try:
-        return import_module("xgboost")
-    except ImportError as error:
-        raise UnityError(
-            "a learned cost model needs xgboost",
-            hint="pip install 'unity-mlc[tune]', or: pip install xgboost-cpu",
-        ) from error
 
 
 def cost_model(seed: int = 0) -> CostModel:

@@ -32,7 +32,7 @@ POOL = 3
 CURIOUS = 0.15
 """The share of a batch that the model does not choose."""
 _POOL_SECONDS = 4.0
-"""How long a pool is added to: some kernels take a second to lay out."""
+"""How long a pool is added to, usually: some kernels take a second to lay out."""
 _TIRED = 12
 """Candidates in a row that are none or known, for each that is wanted, before a pool is done."""
 HOPELESS = 5.0
@@ -101,6 +101,8 @@ class Search:
         self.measured: list[float] = []
         """After each trial the fastest that was measured, in the default's time, which is none."""
         self.exhausted = False
+        self.patience = _POOL_SECONDS
+        """Seconds that candidates for a batch are looked for, at most."""
         self._spaces = {s.name: s for s in spaces}
         self._strategy = strategy
         self._model = model
@@ -187,6 +189,10 @@ class Search:
             return self.fast[point].proposal
         return self._proposal(point) if point.space in self._spaces else None
 
+    def was_used(self, point: Point) -> bool:
+        """Whether a record of an earlier session has a candidate used."""
+        return point in self._used
+
     def in_use(self) -> list[Fast]:
         """What is in use by earlier records, as far as its steps still apply.
 
@@ -212,7 +218,7 @@ class Search:
         met: set[Point] = set()
         begin = time.monotonic()
         for point in islice(source, count * _TIRED):
-            if found and time.monotonic() - begin > _POOL_SECONDS:
+            if found and time.monotonic() - begin > self.patience:
                 break
             if point in self._tried or point in met:
                 continue

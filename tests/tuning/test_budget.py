@@ -1,0 +1,151 @@
+"""What is asked for is kept to: sessions end in time, and use nothing that they did not confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import unity
+from unity.script import parse
+from unity.transform.schedule import Schedule
+from unity.tuning import budget, in_program, session
+from unity.tuning.budget import Budget
+from unity.tuning.cost import PriorModel
+from unity.tuning.in_program import settle
+from unity.tuning.records import Records
+from unity.tuning.session import Session
+from unity.tuning.spaces import Point
+from unity.tuning.tasks import Task
+from unity.tuning.tasks.task import Place
+from unity.tuning.workers import Candidate, Measured, Measurer
+from unity.tuning.workers.runner import USUAL, Timing
+
+from .kernels import MATMUL, tasks
+from .test_tune import by_hand, rows_at_once
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return self.now
+
+
+@pytest.fixture(name="clock")
+def clock_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of all that plans a session."""
+    made = Clock()
+    for module in (budget, session, in_program):
+        monkeypatch.setattr(module, "time", made)
+    return made
+
+
+class Slow(Measurer):
+    """Takes some seconds for each candidate, and for the program what it is told to."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        """No children."""
+        self._clock, self._seconds = clock, seconds
+        self.batches: list[int] = []
+
+    def measure(
+        self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+    ) -> Iterator[Measured]:
+        self.batches.append(len(candidates))
+        for k in range(len(candidates)):
+            self._clock.now += self._seconds
+            yield Measured(0.9 - 0.01 * k, 1.0)
+
+    def kernels(self) -> Mapping[Place, Sequence[float]]:
+        return {}
+
+    def built(self, task: Task, candidates: Sequence[Candidate]) -> list[Path | None]:
+        self._clock.now += self._seconds
+        return [Path(f"{k}") for k in range(len(candidates))]
+
+    def within(
+        self, versions: Sequence[Sequence[tuple[Collection[Place], Path]]], seconds: float
+    ) -> Sequence[Mapping[Place, float]] | None:
+        self._clock.now += seconds
+        places = {p for v in versions for of, _ in v for p in of}
+        return [dict.fromkeys(places, 1.0 - 0.01 * k) for k in range(len(versions) + 1)]
+
+
+def tiles(sch: Schedule) -> None:
+    """A space that is large, and quick to draw from."""
+    for loop in sch.get_loops("b0"):
+        sch.split(loop, [None, sch.sample_categorical([*range(1, 17)], [1 / 16] * 16)])
+
+
+def quick() -> Session:
+    """A session whose own thoughts take no time."""
+    return Session(tasks(MATMUL), Records(), PriorModel(), [tiles], rules=False, tiles=False)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "each"), [(5.0, 0.7), (20.0, 0.3), (20.0, 2.0), (60.0, 2.0), (600.0, 10.0)]
+)
+@pytest.mark.parametrize("compiling", [0.5, 4.0])
+def test_all_of_a_session_takes_what_was_asked_for(
+    seconds: float, each: float, compiling: float, clock: Clock
+) -> None:
+    limits = Budget(seconds, clock.now)
+    for counts in (False, True):
+        with limits.compiling(counts=counts):
+            clock.now += compiling if not counts else 0.1 * compiling
+    found = quick()
+    measurer = Slow(clock, each)
+    found.run(measurer, None, limits.search_end, lambda progress: None)
+    if found.trials:
+        alone = settle(found, measurer, limits.settle_end)
+        found.confirm(measurer, alone, limits.settle_end)
+    run = limits.compare_seconds
+    clock.now += 0.0 if run is None else compiling + 6 * run
+    assert clock.now - 100.0 - compiling <= 1.2 * seconds
+    assert found.trials or seconds < 10.0
+    assert run is None or run <= 1.0
+    assert run is not None or seconds < 20.0
+
+
+def test_without_a_limit_all_is_measured_for_long(clock: Clock) -> None:
+    limits = Budget(None)
+    assert (limits.search_end, limits.settle_end, limits.compare_seconds) == (None, None, 1.0)
+    found = quick()
+    measurer = Slow(clock, 0.1)
+    found.run(measurer, 16, None, lambda progress: None)
+    assert measurer.batches[:2] == [8, 8]
+    begin = clock.now
+    assert settle(found, measurer, None) == []
+    assert clock.now - begin > 10 * 4.0
+
+
+def test_what_there_is_no_time_to_confirm_is_set_aside(clock: Clock) -> None:
+    """What was in use stays so, and another session begins with what was set aside."""
+    records, _ = by_hand(MATMUL, rows_at_once)
+    target = unity.compile(parse(MATMUL), threads=1).target
+    (task,) = tasks(MATMUL, target)
+    earlier = Point("mine", "[]")
+    short = Session([task], records, PriorModel())
+    (search,) = short.searches
+    for proposal, ratio in zip(search.propose(4)[1:], (0.4, 0.3, 0.45), strict=True):
+        short._keep(search, proposal, Measured(ratio, 1.0))
+    assert [r.point for r in short.used()] != [earlier.text]
+    assert settle(short, Slow(clock, 1.0), clock.now - 1.0) == [search]
+    short.confirm(Slow(clock, 1.0), [search], clock.now - 1.0)
+    assert short.is_short
+    assert not short.gained
+    (used,) = records.bests()
+    assert (used.space, used.point, used.ratio) == (*_pair(earlier), 0.5)
+    again = Session([task], records, PriorModel())
+    fastest = again.searches[0].fastest(8)
+    assert [round(f.ratio, 2) for f in fastest] == [0.3, 0.4, 0.45, 0.5]
+
+
+def _pair(point: Point) -> tuple[str, str]:
+    return point.space, point.text
