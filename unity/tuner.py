@@ -117,6 +117,8 @@ def tune(
         seed: Of all that is random.
         scheduler: The address of a scheduler of dask.distributed (``tcp://host:8786``), whose
             workers (`unity worker`) run what is compiled here; records are for their machine.
+            Connections are encrypted as dask is configured: ``tls://host:8786``, with certificates
+            in ``distributed.comm.tls``.
         device: Which workers: those with this label.
         report: A folder to write the report to, as JSON and as a chart.
         watch: Told a `unity.tuning.session.Progress` after each trial.

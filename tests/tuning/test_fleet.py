@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -22,16 +23,20 @@ from unity.machine.target import Target
 from unity.script import parse
 from unity.tuning.fleet import FleetRunner, serve_device
 from unity.tuning.records import Records
+from unity.tuning.workers.folder import PREFIX, SessionFolder
 
 from .kernels import MATMUL
+from .test_killed import of_folder, wait_for
 
 
 @contextmanager
-def workers(address: str, count: int, device: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+def workers(
+    address: str, count: int, device: str, **environment: str
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """`unity worker`, some times."""
     command = [sys.executable, "-m", "unity", "worker", address, "--device", device]
     path = os.pathsep.join(p for p in sys.path if p)
-    env = {**os.environ, "PYTHONPATH": path}
+    env = {**os.environ, "PYTHONPATH": path, **environment}
     made = [subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL) for _ in range(count)]
     try:
         yield made
@@ -53,13 +58,20 @@ def cluster_of() -> Iterator[Any]:
 
 @pytest.mark.tuning
 @pytest.mark.long("two workers and their children import the compiler")
-def test_a_worker_that_dies_loses_nothing(cluster: Any, tmp_path: Path) -> None:
+def test_a_worker_that_dies_loses_nothing(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     address, db = cluster.scheduler_address, tmp_path / "db.jsonl"
-    with workers(address, 2, "board") as processes:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with workers(address, 2, "board", TMPDIR=str(temporary)) as processes:
         killed: list[int] = []
 
         def watch(progress: object) -> None:
+            """Kill one while it measures: it has work, as all candidates were shipped at once."""
             if not killed:
+                busy = cluster.scheduler.workers.values()
+                wait_for(lambda: all(w.processing for w in busy) and len(list(busy)) == 2)
                 processes[0].kill()
                 killed.append(processes[0].pid)
 
@@ -73,6 +85,75 @@ def test_a_worker_that_dies_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     assert sum(t.seconds is not None for t in trials) >= 9
     exe = unity.compile(parse(MATMUL), threads=1, db=db)
     assert exe.target.threads == 1
+    wait_for(lambda: not of_folder(temporary))  # children ended with the workers that were killed
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    assert list(temporary.glob(f"{PREFIX}*"))
+    with SessionFolder() as made:
+        assert list(temporary.glob(f"{PREFIX}*")) == [made.path]
+
+
+@pytest.fixture(name="secured")
+def secured_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What tells dask of a certificate, made for this test, and that nothing goes without."""
+    files = {"key": tmp_path / "key.pem", "cert": tmp_path / "certificate.pem"}
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+         "/CN=unity", "-keyout", files["key"], "-out", files["cert"]],
+        check=True, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    tls = {f"{who}__{what.upper()}": files[what] for who in ROLES for what in files}
+    told = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(path) for name, path in tls.items()}
+    told["DASK_DISTRIBUTED__COMM__TLS__CA_FILE"] = str(files["cert"])
+    told["DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION"] = "True"
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    import_module("dask").config.refresh()
+    return told
+
+
+ROLES = ("SCHEDULER", "WORKER", "CLIENT")
+
+
+@pytest.mark.tuning
+@pytest.mark.skipif(which("openssl") is None, reason="makes a certificate by openssl")
+@pytest.mark.long("a worker and its child import the compiler")
+def test_connections_are_as_secure_as_dask_is_told(
+    secured: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its configuration alone; who has no certificate gets no answer."""
+    library = import_module("distributed")
+    scheduler = library.LocalCluster(
+        n_workers=0, dashboard_address=None, processes=False, protocol="tls", host="127.0.0.1",
+        security=library.Security(),
+    )  # fmt: skip
+    try:
+        address = scheduler.scheduler_address
+        assert address.startswith("tls://")
+        with workers(address, 1, "board"):
+            db = tmp_path / "db.jsonl"
+            found = unity.tune(
+                parse(MATMUL), db=db, trials=3, threads=1, scheduler=address, device="board"
+            )
+        assert found.trials == 3
+        assert any(t.seconds is not None for t in Records(db).trials())
+        for name in secured:
+            monkeypatch.delenv(name)
+        import_module("dask").config.refresh()
+        with pytest.raises(
+            UnityError, match=r"(?s)at tls.*comm.tls names certificates"
+        ):
+            FleetRunner(address, timeout=2.0)
+        with pytest.raises(UnityError, match="there is no scheduler at tcp"):
+            FleetRunner(address.replace("tls", "tcp"), timeout=2.0)
+        with pytest.raises(
+            UnityError, match=r"(?s)at tls.*comm.tls names certificates"
+        ):
+            serve_device(address, "board", 2.0)
+    finally:
+        scheduler.close()
+        for name in secured:
+            monkeypatch.delenv(name, raising=False)
+        import_module("dask").config.refresh()
 
 
 @pytest.mark.parametrize(

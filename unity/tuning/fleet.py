@@ -22,12 +22,26 @@ from unity.errors import UnityError
 from unity.machine.target import Target
 
 from .workers.folder import SessionFolder
-from .workers.runner import RUN_SECONDS, USUAL, Measured, Reference, Timing, asked, measured_of
+from .workers.runner import (
+    RUN_SECONDS,
+    START_SECONDS,
+    USUAL,
+    Measured,
+    Reference,
+    Timing,
+    asked,
+    measured_of,
+)
 
 DEVICE = "cpu"
 """What a device is called that nobody named."""
 _PATIENCE = 60.0
-"""Seconds until a worker must be there, and beyond a candidate's time until it has answered."""
+"""Seconds until a worker must be there."""
+_ANSWERED = START_SECONDS + 2 * RUN_SECONDS + _PATIENCE
+"""Seconds until it must have answered: its child starts, runs the default and a candidate."""
+_UNREACHED = (OSError, TimeoutError, ValueError, TypeError, RuntimeError)
+"""What dask raises where there is no scheduler: TypeError without certificates, RuntimeError where
+its configuration wants encryption and an address has none, or a worker does not start."""
 _TRIES = 3
 """Workers that may die of one candidate before it is given up."""
 
@@ -70,8 +84,8 @@ class FleetRunner:
         library = distributed()
         try:
             self._client: Any = library.Client(address, set_as_default=False, timeout=timeout)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise UnityError(f"there is no scheduler at {address}: {error}") from error
+        except _UNREACHED as error:
+            raise _no_scheduler(address, error) from error
         self._device = device
         self._files: Any = None
         self._data: Mapping[str, bytes] = {}
@@ -121,7 +135,7 @@ class FleetRunner:
             future = first
             for last in (False, True):
                 try:
-                    return measured_of(future.result(timeout=RUN_SECONDS + _PATIENCE))
+                    return measured_of(future.result(timeout=_ANSWERED))
                 except Exception as error:  # whatever dask raises: the worker took it along
                     if last:
                         why = f"running: {type(error).__name__}: {error}"
@@ -143,12 +157,21 @@ class FleetRunner:
 
     def _asked(self, function: Callable[..., object], *args: object) -> Any:
         try:
-            return self._submit(function, *args).result(timeout=_PATIENCE)
+            return self._submit(function, *args).result(timeout=_ANSWERED)
         except Exception as error:
             raise UnityError(
                 f"no worker of the device {self._device!r} answers: {type(error).__name__} {error}",
                 hint="on each machine: unity worker ADDRESS --device NAME",
             ) from error
+
+
+def _no_scheduler(address: str, why: BaseException) -> UnityError:
+    """What is said where a scheduler is not reached."""
+    secure = "dask's configuration distributed.comm.tls names certificates: ca-file, client, worker"
+    hint = (
+        secure if address.startswith("tls:") else "dask scheduler; its address is tcp://HOST:PORT"
+    )
+    return UnityError(f"there is no scheduler at {address}: {why}", hint=hint)
 
 
 def _told(reference: Reference, timing: Timing = USUAL) -> Message:
@@ -185,7 +208,8 @@ class _Place:
             {**i, "file": paths[i["file"]]} if "file" in i else i for i in _messages(told["inputs"])
         ]
         answer = self.child.ask(
-            {"do": "reference", "path": paths["reference"], "inputs": inputs}, RUN_SECONDS
+            {"do": "reference", "path": paths["reference"], "inputs": inputs},
+            RUN_SECONDS + START_SECONDS,
         )
         self.known = (digest, self.child.started)
         return answer
@@ -249,6 +273,5 @@ def serve_device(address: str, device: str, seconds: float | None = None) -> Non
 
     try:
         asyncio.run(work())
-    except (OSError, TimeoutError, ValueError, RuntimeError) as error:
-        why = error.__cause__ or error  # dask's own says that the worker failed to start
-        raise UnityError(f"there is no scheduler at {address}: {why}") from error
+    except _UNREACHED as error:
+        raise _no_scheduler(address, error.__cause__ or error) from error  # a worker's failed start

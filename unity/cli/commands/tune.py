@@ -19,7 +19,8 @@ def tune(
         Path, typer.Option(help="The file of records, made if there is none and added to.")
     ],
     time: Annotated[
-        str | None, typer.Option(help="How long, about, besides compiling it: 90s, 10m, 1h.", show_default=False)
+        str | None,
+        typer.Option(help="How long, besides compiling it: 90s, 10m, 1h.", show_default=False),
     ] = None,
     trials: Annotated[
         int | None, typer.Option(help="Candidates at most.", min=1, show_default=False)

@@ -20,6 +20,8 @@ from ..tasks.task import Place
 log = getLogger("unity")
 RUN_SECONDS = 10.0
 """How long a candidate may run besides what it is timed for."""
+START_SECONDS = 60.0
+"""How long a child may take to start, on a machine with other work, besides what it is asked."""
 _PATIENCE = 600.0
 """Seconds that a program may run, all its runs together."""
 
@@ -160,7 +162,7 @@ class LocalRunner:
         try:
             answer = self._child.ask(
                 {"do": "reference", "path": str(reference.path), "inputs": reference.inputs},
-                self._seconds,
+                self._seconds + START_SECONDS,
             )
         except ChildError as error:
             self._knows = -1
