@@ -139,15 +139,11 @@ def test_connections_are_as_secure_as_dask_is_told(
         for name in secured:
             monkeypatch.delenv(name)
         import_module("dask").config.refresh()
-        with pytest.raises(
-            UnityError, match=r"(?s)at tls.*comm.tls names certificates"
-        ):
+        with pytest.raises(UnityError, match=r"(?s)at tls.*comm.tls names certificates"):
             FleetRunner(address, timeout=2.0)
         with pytest.raises(UnityError, match="there is no scheduler at tcp"):
             FleetRunner(address.replace("tls", "tcp"), timeout=2.0)
-        with pytest.raises(
-            UnityError, match=r"(?s)at tls.*comm.tls names certificates"
-        ):
+        with pytest.raises(UnityError, match=r"(?s)at tls.*comm.tls names certificates"):
             serve_device(address, "board", 2.0)
     finally:
         scheduler.close()

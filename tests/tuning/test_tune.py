@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -194,6 +195,17 @@ def test_nothing_is_measured_twice() -> None:
             search.tell(proposal, Measured(2.0, 1.0))
     assert search.exhausted
     assert len(points) == len(set(points)) > 1
+
+
+@pytest.mark.parametrize("method", ["evolution", "annealing", "random"])
+def test_a_strategy_leaves_a_point_that_has_no_neighbours(method: str) -> None:
+    (task,) = tasks(MATMUL)
+    spaces = [ProgramSpace(task.func, task.target, p) for p in (rows_at_once, multi_level_tiles)]
+    only = spaces[0].first(Random(0))
+    assert only is not None
+    assert spaces[0].mutate(only, Random(0)) is None
+    points = islice(strategy(method, spaces).points({only: 0.9}, Random(0)), 20)
+    assert {p.space for p in points} == {"rows_at_once", "multi_level_tiles"}
 
 
 def test_luck_is_found_out_at_the_end() -> None:

@@ -97,13 +97,14 @@ class Annealing:
                 self._at = point
         self._heat *= _COOLING
         while True:
-            if self._at is None or not best:
-                found = self._spaces[random.choice(sorted(self._spaces))].sample(random)
-            else:
+            found: Point | None = None
+            if self._at is not None and best:
                 space = self._spaces[self._at.space]
                 found = space.mutate(self._at, random)
                 if found is not None and random.random() < _TWO_STEPS:
                     found = space.mutate(found, random) or found
+            if found is None:  # nothing is measured yet, or where the walk is has no neighbours
+                found = self._spaces[random.choice(sorted(self._spaces))].sample(random)
             if found is not None:
                 yield found
 
