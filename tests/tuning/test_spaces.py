@@ -201,6 +201,22 @@ def test_what_a_function_refuses_is_not_in_its_space() -> None:
     assert ProgramSpace(PRODUCT.func, TARGET, never).first(Random(0)) is None
 
 
+@pytest.mark.parametrize(("draws", "asked"), [(0, 1), (1, 8)])
+def test_what_is_refused_before_anything_is_drawn_is_not_asked_again(
+    draws: int, asked: int
+) -> None:
+    calls: list[Schedule] = []
+
+    def never(sch: Schedule) -> None:
+        calls.append(sch)
+        for _ in range(draws):
+            sch.sample_categorical([0, 1], [0.5, 0.5])
+        raise UnityError("not for this kernel")
+
+    assert ProgramSpace(PRODUCT.func, TARGET, never).sample(Random(0)) is None
+    assert len(calls) == asked
+
+
 def test_decisions_ahead_are_taken_where_they_are_legal() -> None:
     sch = Schedule(PRODUCT.func, TARGET, 0, [[4, 4], 1, [5, 5]])
     loop = sch.get_loops("b0")[0]
@@ -267,6 +283,27 @@ def test_products_of_any_layout_are_laid_out_for_dot_products(
     assert bool(found) is bool(intrinsics)
     for func in found.values():
         assert_same(task.func, func, {})
+
+
+WINOGRAD = """
+@script.function
+def main(x: f32[Tensor, 1, 1, 16, 16, 16], w: f32[Tensor, 6, 6, 1, 1, 16, 16]):
+    return R.nn.conv2d_winograd(x, w, tile=4)
+"""
+
+
+def test_parts_of_fused_loops_that_lie_across_digits_are_legal() -> None:
+    """Steps are trusted where a space takes them; those who compile them ask for each."""
+    (task,) = tasks(WINOGRAD)
+    space, random = ProgramSpace(task.func, TARGET, multi_level_tiles, proven=True), Random(0)
+    for _ in range(8):
+        point = space.sample(random)
+        assert point is not None
+        laid = space.schedule(point)
+        assert laid.trusts
+        again = Schedule(task.func, TARGET).replay(laid.trace)
+        assert structural_equal(again.func, laid.func)
+        assert not again.trusts
 
 
 def test_spaces_are_of_a_machine() -> None:

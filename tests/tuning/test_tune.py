@@ -30,6 +30,7 @@ from unity.tuning.scheduler import is_tired
 from unity.tuning.search import Proposal, Search, strategy
 from unity.tuning.session import Progress, Session
 from unity.tuning.spaces import Point, ProgramSpace, multi_level_tiles
+from unity.tuning.spaces.by_program import decisions_of
 from unity.tuning.tasks import Task
 from unity.tuning.tasks.task import Place
 from unity.tuning.workers import Candidate, Measured, Measurer
@@ -177,7 +178,7 @@ def test_a_search_is_tired_when_what_it_finds_gets_no_better(
     (task,) = tasks(MATMUL)
     spaces = [ProgramSpace(task.func, task.target, multi_level_tiles)]
     search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
-    proposal = Proposal(Point("a", "{}"), Schedule(task.func), np.zeros(1, np.float32), 0.0)
+    proposal = Proposal(Point("a", "{}"), Schedule(task.func), "", np.zeros(1, np.float32))
     for ratio in ratios:
         search.tell(proposal, Measured(ratio if ratio < 9 else None, 1.0))
     assert is_tired(search) is tired
@@ -206,6 +207,27 @@ def test_a_strategy_leaves_a_point_that_has_no_neighbours(method: str) -> None:
     assert spaces[0].mutate(only, Random(0)) is None
     points = islice(strategy(method, spaces).points({only: 0.9}, Random(0)), 20)
     assert {p.space for p in points} == {"rows_at_once", "multi_level_tiles"}
+
+
+def test_what_those_who_compile_it_would_refuse_is_not_tried() -> None:
+    """Steps that a space is trusted with are asked for their legality before they cost a trial."""
+
+    def sometimes(sch: Schedule) -> None:
+        rows, _, summed = sch.get_loops("b0")
+        factor = sch.sample_categorical([2, 3, 4, 6, 8], [0.2] * 5)
+        outer, _ = sch.split(summed, [None, factor])
+        sch.parallel([rows, outer][sch.sample_categorical([0, 1], [0.5, 0.5])])
+
+    (task,) = tasks(MATMUL)
+    spaces = [ProgramSpace(task.func, task.target, sometimes, proven=True)]
+    search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
+    proposed: list[Proposal] = []
+    while proposals := search.propose(4):
+        proposed += proposals
+        for proposal in proposals:
+            search.tell(proposal, Measured(2.0, 1.0))
+    assert [decisions_of(p.point)[1] for p in proposed] == [0] * 5
+    assert search.exhausted
 
 
 def test_luck_is_found_out_at_the_end() -> None:

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.arith import Analyzer
 from unity.arith.region import covers
-from unity.ir.prim_expr import PrimVar
+from unity.ir.prim_expr import Binary, Compare, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt, Store
-from unity.ir.visit import stmt_children, variables, walk_stmt
+from unity.ir.visit import stmt_children, substitute_prim, variables, walk_stmt
 
 from .legality import INTRINSIC, breach, commutes, late_init, reaches_once
 from .site import Site, iteration_map, sites
-from .tree import Path, driven, path_to
+from .tree import Path, driven, facts, path_to
 from .trust import unless_trusted
+
+_KEPT: dict[tuple[int, ...], Path] = {}
+"""Loops whose iterations may run at once, held so that nothing else gets their places."""
+_MOST_KEPT = 256
 
 
 def loose_statement(s: Stmt) -> Stmt | None:
@@ -87,14 +92,31 @@ def _in_slices(found: Sequence[Site], buffer: Buffer, path: Path) -> bool:
         return False
     touching = [s for s in found if s.names(buffer)]
     places = [place for site in touching for place in site.places(buffer)]
-    same = touching[0].known.equal
+    known = touching[0].known
     slices = [
         first
         for first, *others in zip(*places, strict=True)
-        if first is not None and all(x is not None and same(x, first) for x in others)
+        if first is not None and all(x is not None and known.equal(x, first) for x in others)
     ]
-    m = iteration_map(slices, [loop], touching[0].known)
-    return m is not None and m.is_injective()
+    m = iteration_map(slices, [loop], known)
+    if m is not None and m.is_injective():
+        return True
+    boxes = [
+        site.reached(r)
+        for site in touching
+        for r in (*site.block.reads, *site.block.writes)
+        if r.buffer is buffer
+    ]
+    return any(_move_apart(ranges, loop.var, known) for ranges in zip(*boxes, strict=True))
+
+
+def _move_apart(ranges: Sequence[Range], var: PrimVar, known: Analyzer) -> bool:
+    """Whether ranges that begin at one place move on by all they hold when a loop steps."""
+    first, step = ranges[0].begin, Binary("add", var, imm(1))
+    moved = Binary("sub", substitute_prim(first, {var: step}), first)
+    return all(
+        known.equal(r.begin, first) and known.prove(Compare("ge", moved, r.extent)) for r in ranges
+    )
 
 
 def _covered(reader: Site, writer: Site, buffer: Buffer) -> bool:
@@ -167,11 +189,26 @@ def _may_reorder_steps(
 def may_run_at_once(loop: For, path: Path, *, joined: bool = False) -> str | None:
     """Why the iterations of a loop may not run at once; None if they may.
 
+    It is asked again after each step: of a loop in which nothing changed it is known.
+
     Args:
         loop: The loop.
         path: The way to it.
         joined: Whether what iterations add to one place is joined first, as lanes of a vector are.
     """
+    key = (id(loop.body), joined, *facts(path))
+    if key in _KEPT:
+        return None
+    why = _need_order(loop, path, joined=joined)
+    if why is None:
+        if len(_KEPT) >= _MOST_KEPT:
+            _KEPT.clear()
+        _KEPT[key] = path
+    return why
+
+
+def _need_order(loop: For, path: Path, *, joined: bool) -> str | None:
+    """The same, found out."""
     loose = loose_statement(loop.body)
     if loose is not None:
         return f"a {type(loose).__name__} stands outside any block"

@@ -136,13 +136,13 @@ def loops_of(path: Path) -> tuple[For, ...]:
 
 
 _KNOWN: dict[tuple[int, ...], tuple[Path, Analyzer]] = {}
-"""What was found for paths, which are kept so that nothing else gets the places of their parts."""
+"""What was found by `facts` of paths, which are kept so that nothing else gets their places."""
 _MOST_KNOWN = 256
 
 
 def known_at(path: Path) -> Analyzer:
     """What the loops and blocks on a path say of their variables; remembered with its proofs."""
-    key = tuple(map(id, path))
+    key = facts(path)
     found = _KNOWN.get(key)
     if found is None:
         if len(_KNOWN) >= _MOST_KNOWN:
@@ -150,6 +150,29 @@ def known_at(path: Path) -> Analyzer:
         known = _knowing(known_above(path), path[-1]) if path else Analyzer()
         _KNOWN[key] = found = (path, known)
     return found[1]
+
+
+def facts(path: Path) -> tuple[int, ...]:
+    """The places of all on a path that says something of variables: what is in loops is not.
+
+    Equal for equal paths as long as one of them is kept; steps change what is in a loop, and leave
+    what its variable is.
+    """
+    found: list[int] = []
+    for k, s in enumerate(path):
+        match s:
+            case For():
+                found += (-1, id(s.var), id(s.begin), id(s.extent))
+            case Block():
+                for a in s.axes:
+                    found += (-1, id(a.var), id(a.domain.begin), id(a.domain.extent))
+            case Let():
+                found += (-2, id(s.var), id(s.value))
+            case IfThen() if k + 1 < len(path) and over_sizes(s.condition):
+                found += (-3 if path[k + 1] is s.then else -4, id(s.condition))
+            case _:
+                pass
+    return tuple(found)
 
 
 def known_above(path: Path) -> Analyzer:

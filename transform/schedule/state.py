@@ -13,6 +13,7 @@ from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 
 from ..blocks.tree import Outcome, block_path, illegal
+from ..blocks.trust import is_trusted
 from ..scopes import require_scope
 from .refs import AnyBlock, BlockRef, Decision, LoopRef, Memory
 from .trace import Given, Instruction, Json, Trace, encode, token_of
@@ -28,6 +29,7 @@ class State:
         func: The prim func as it is now.
         target: The machine it is for.
         trace: What was done.
+        trusts: Whether some of it was not asked for its legality (`unity.transform.blocks.trust`).
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class State:
         seed: int | None = None,
         decisions: Sequence[Json] = (),
     ) -> None:
+        self.trusts = False
         self.start = self.func = func
         self.target = target
         self._random = Random(seed)
@@ -49,6 +52,7 @@ class State:
     def _continue(self, other: State) -> None:
         """Take over another's state; its loops are this one's too."""
         self.start, self.func, self.trace = other.start, other.func, other.trace
+        self.trusts = other.trusts
         self._drawn, self._ahead = other._drawn, list(other._ahead)
         self._given, self._tokens = dict(other._given), dict(other._tokens)
 
@@ -105,6 +109,7 @@ class State:
 
     def _record(self, step: Instruction) -> None:
         self.trace = self.trace.with_(step)
+        self.trusts = self.trusts or is_trusted()
 
     def _ref(self, var: PrimVar) -> LoopRef:
         """The token of a loop, a new one where it has none."""

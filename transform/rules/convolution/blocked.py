@@ -284,8 +284,10 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     sch.store_at(sums, 0, tasks[-1])
     if how.ahead and found.blocks > how.columns:
         turns = {at[a]: a.length for a in roles.fast}
-        turns[across] = SHARERS if found.is_unknown else found.pixels // how.rows
-        _ahead(sch, found, (*column, max(turns, key=turns.__getitem__), step))
+        if not how.columns_last:  # else it stands around the blocks
+            turns[across] = SHARERS if found.is_unknown else found.pixels // how.rows
+        if turns:
+            _ahead(sch, found, (*column, max(turns, key=turns.__getitem__), step))
     init = sch.decompose_reduction(sums, (*steps, step)[0])
     if found.edges:
         sch.skip_padding(sums)

@@ -9,7 +9,7 @@ apart: a model learns the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, gcd, log2, prod
 
 from unity.ir.aligned import LINE
@@ -112,7 +112,7 @@ def _costs(k: int, together: _Together, target: Target) -> Costs:
     threads = min(target.threads, width)
     share = ceil(width / threads) / width if threads > 1 else 1.0
     waking = machine.wake_cycles if threads > 1 else 0.0
-    touched = float(sum(a.elements(leaf.extents, 0) * _bytes(a) for a in leaf.accesses))
+    touched = float(sum(a.elements(leaf.extents)[0] * _bytes(a) for a in leaf.accesses))
     seconds = (cycles * share + waking) / machine.hertz
     return Costs(parts, traffic, touched, chains, chains / lanes, cycles, seconds)
 
@@ -211,9 +211,7 @@ class _Together:
 
     def __init__(self, found: Sequence[Leaf]) -> None:
         self.leaves = found
-        self._touched = [
-            [_touched(leaf, first) for first in range(len(leaf.loops) + 1)] for leaf in found
-        ]
+        self._touched = [_touched(leaf) for leaf in found]
         self._below: dict[tuple[PrimVar, ...], list[int]] = {}
         for k, leaf in enumerate(found):
             for depth in range(len(leaf.loops) + 1):
@@ -258,26 +256,24 @@ def _vars(leaf: Leaf, depth: int) -> tuple[PrimVar, ...]:
     return tuple(x.var for x in leaf.loops[:depth])
 
 
-def _touched(leaf: Leaf, first: int) -> dict[Buffer, float]:
-    """Bytes of each buffer that a leaf touches while the loops from `first` on run once."""
-    found: dict[Buffer, float] = {}
-    for access in leaf.accesses:
-        size = _spread(access, leaf.extents, first)
-        found[access.buffer] = max(size, found.get(access.buffer, 0.0))
+def _touched(leaf: Leaf) -> list[dict[Buffer, float]]:
+    """Bytes of each buffer that a leaf touches while the loops from each on, and none, run once."""
+    found: list[dict[Buffer, float]] = [{} for _ in range(len(leaf.loops) + 1)]
+    for access in dict.fromkeys(replace(a, stores=False) for a in leaf.accesses):
+        for sizes, size in zip(found, _spread(access, leaf.extents), strict=True):
+            sizes[access.buffer] = max(size, sizes.get(access.buffer, 0.0))
     return found
 
 
-def _spread(access: Access, extents: tuple[int, ...], first: int) -> float:
-    """Bytes of the lines that are touched while the loops from `first` on run once."""
-    count = access.elements(extents, first)
-    if count <= 1:
-        return float(LINE)
-    near = any(
-        0 < access.stride(k) * _bytes(access) < LINE
-        for k in range(first, len(extents))
-        if extents[k] > 1
-    )
-    return float(count * (_bytes(access) if near else LINE))
+def _spread(access: Access, extents: tuple[int, ...]) -> list[float]:
+    """Bytes of the lines that are touched while the loops from each on, and none, run once."""
+    near, found = False, list[float]()
+    for k, count in reversed([*enumerate(access.elements(extents))]):
+        if k < len(extents) and extents[k] > 1:
+            near = near or 0 < access.stride(k) * _bytes(access) < LINE
+        found.append(float(LINE if count <= 1 else count * (_bytes(access) if near else LINE)))
+    found.reverse()
+    return found
 
 
 def _bytes(access: Access) -> int:

@@ -80,17 +80,21 @@ class Access:
         """Whether it is meant to lie in registers."""
         return self.buffer.scope == "local"
 
-    def elements(self, extents: tuple[int, ...], first: int) -> int:
-        """How many elements are touched while the loops from `first` on run once."""
-        total = 1
-        for axis, size in enumerate(self.shape):
-            reach = 1 + sum(
-                abs(step[axis]) * (extent - 1)
-                for step, extent in zip(self.steps[first:], extents[first:], strict=True)
-            )
-            total *= min(max(size, 1), reach)
-        moving = prod(e for s, e in zip(self.steps[first:], extents[first:], strict=True) if any(s))
-        return min(total, moving)
+    def elements(self, extents: tuple[int, ...]) -> list[int]:
+        """How many elements are touched while the loops from each on run once, and while none do.
+
+        Args:
+            extents: Of the loops, outermost first.
+        """
+        reach, moving, found = [1] * len(self.shape), 1, [1]
+        for step, extent in zip(reversed(self.steps), reversed(extents), strict=True):
+            if any(step):
+                moving *= extent
+                reach = [r + abs(s) * (extent - 1) for r, s in zip(reach, step, strict=True)]
+            within = prod(map(min, self.shape, reach))
+            found.append(min(within, moving))
+        found.reverse()
+        return found
 
     def stride(self, loop: int) -> int:
         """How far apart, in elements, neighbours along a loop lie."""

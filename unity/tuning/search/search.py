@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from logging import getLogger
 from random import Random
 
+from unity.collection import no_cycle_collection
 from unity.errors import UnityError
 from unity.ir.fingerprint import fingerprint
 from unity.transform.schedule.schedule import Schedule
@@ -27,6 +29,7 @@ from ..tasks import Task
 from ..workers import Measured
 from .strategies import Strategy
 
+log = getLogger("unity")
 POOL = 3
 """Candidates that are laid out and ranked for each that is measured."""
 CURIOUS = 0.15
@@ -41,12 +44,21 @@ HOPELESS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A candidate to be measured."""
+    """A candidate to be measured.
+
+    Attributes:
+        point: What is decided.
+        schedule: The kernel laid out.
+        program: The fingerprint of that.
+        features: What a model is told of it.
+        predicted: What the model says.
+    """
 
     point: Point
     schedule: Schedule
+    program: str
     features: Features
-    predicted: float
+    predicted: float = 0.0
 
 
 @dataclass(slots=True)
@@ -127,6 +139,7 @@ class Search:
             if self.default_seconds is None:
                 self.default_seconds = trial.reference
 
+    @no_cycle_collection()
     def propose(self, count: int) -> list[Proposal]:
         """Candidates to measure next; none where there is nothing left to try."""
         begun, first = self.proposed > 0, list[Proposal]()
@@ -140,27 +153,43 @@ class Search:
             return first[:count]
         times = (POOL if self.trials else 2) if self._strategy.ranked else 1
         pool = self._pool(wanted * times)
-        if not pool and not first:
+        if self._strategy.ranked:
+            pool = self._ordered(pool, wanted)
+        chosen = list(islice(self._legal(pool), wanted))
+        if not chosen and not first:
             self.exhausted = True
             return []
-        chosen = self._chosen(pool, wanted) if self._strategy.ranked else pool
         self._take(chosen)
         return [*first, *chosen]
+
+    def _legal(self, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+        """Those whose steps are legal where none is trusted, as whoever compiles them has it."""
+        for proposal in proposals:
+            if proposal.schedule.trusts:
+                try:
+                    Schedule(self.task.func, self.task.target).replay(proposal.schedule.trace)
+                except UnityError as error:
+                    self._tried.add(proposal.point)
+                    log.info("%s is not tried: %s", proposal.point.text, error.message)
+                    continue
+            yield proposal
 
     def _take(self, proposals: Iterable[Proposal]) -> None:
         """Note what is measured, or known: neither it nor what makes the same program is again."""
         for proposal in proposals:
             self.proposed += 1
             self._tried.add(proposal.point)
-            self._programs.add(fingerprint(proposal.schedule.func))
+            self._programs.add(proposal.program)
 
-    def _chosen(self, pool: list[Proposal], wanted: int) -> list[Proposal]:
-        """The best of a pool by the model, and some of the others."""
+    def _ordered(self, pool: list[Proposal], wanted: int) -> list[Proposal]:
+        """A pool's best by the model first, some of the others among those that are wanted."""
         pool = sorted(pool, key=lambda p: p.predicted)
         hopeful = [p for p in pool if p.predicted <= pool[0].predicted + HOPELESS]
         curious = min(len(hopeful), round(CURIOUS * wanted)) if len(hopeful) > wanted else 0
-        chosen, rest = hopeful[: wanted - curious], hopeful[wanted - curious :]
-        return chosen + self._random.sample(rest, min(curious, len(rest)))
+        best, rest = hopeful[: wanted - curious], hopeful[wanted - curious :]
+        chance = self._random.sample(rest, min(curious, len(rest)))
+        drawn = {p.program for p in chance}
+        return [*best, *chance, *(p for p in rest if p.program not in drawn)]
 
     def _firsts(self) -> list[Proposal]:
         """Where the spaces begin; what the rules do by default is known: it takes its own time."""
@@ -171,7 +200,7 @@ class Search:
         for proposal in usual:
             self._ratios[proposal.point] = 1.0
             self._model.add(self.task.identity, proposal.features, 1.0)
-        return self._ranked([p for p in found if p not in usual])
+        return self._ranked([*self._legal(p for p in found if p not in usual)])
 
     def fastest(self, count: int) -> list[Fast]:
         """The fastest candidates of all sessions, as they were alone, and what is in use."""
@@ -206,8 +235,7 @@ class Search:
             except UnityError:
                 proposal = self._proposal(point) if point.space in self._spaces else None
             else:
-                row = features(schedule.func, self.task.target, dict(self.task.sizes))
-                proposal = Proposal(point, schedule, row, 0.0)
+                proposal = self._candidate(point, schedule)
             if proposal is not None:
                 found.append(Fast(proposal, record.ratio, kept=True, asked=True))
         return found
@@ -223,36 +251,37 @@ class Search:
             if point in self._tried or point in met:
                 continue
             met.add(point)
-            proposal = self._proposal(point)
-            if proposal is None:
+            schedule = self._laid_out(point)
+            program = None if schedule is None else fingerprint(schedule.func)
+            if schedule is None or program is None or program in self._programs:
                 self._tried.add(point)
                 continue
-            program = fingerprint(proposal.schedule.func)
-            if program in self._programs:
-                self._tried.add(point)
-                continue
-            found.setdefault(program, proposal)
+            if program not in found:
+                found[program] = self._candidate(point, schedule, program)
             if len(found) >= count:
                 break
         return self._ranked(list(found.values()))
 
     def _proposal(self, point: Point) -> Proposal | None:
+        schedule = self._laid_out(point)
+        return None if schedule is None else self._candidate(point, schedule)
+
+    def _laid_out(self, point: Point) -> Schedule | None:
         try:
-            schedule = self._spaces[point.space].schedule(point)
+            return self._spaces[point.space].schedule(point)
         except UnityError:
             return None
+
+    def _candidate(self, point: Point, schedule: Schedule, program: str | None = None) -> Proposal:
         row = features(schedule.func, self.task.target, dict(self.task.sizes))
-        return Proposal(point, schedule, row, 0.0)
+        return Proposal(point, schedule, program or fingerprint(schedule.func), row)
 
     def _ranked(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         """With what the model says of them."""
         if not proposals:
             return []
         scores = self._model.predict(self.task.identity, [p.features for p in proposals])
-        return [
-            Proposal(p.point, p.schedule, p.features, float(s))
-            for p, s in zip(proposals, scores, strict=True)
-        ]
+        return [replace(p, predicted=float(s)) for p, s in zip(proposals, scores, strict=True)]
 
     def tell(self, proposal: Proposal, measured: Measured) -> bool:
         """Learn what a candidate took; whether records are to tell of it.

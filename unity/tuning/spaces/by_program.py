@@ -92,16 +92,18 @@ class ProgramSpace:
 
     def schedule(self, point: Point) -> Schedule:
         """The kernel laid out by the function with a point's choices."""
-        return self._made.pop(point, None) or self._run(decisions_of(point), 0)
+        return self._made.pop(point, None) or self._run(self._begun(decisions_of(point), 0))
 
     def _tried(self, decisions: Sequence[Json], random: Random) -> Point | None:
         for _ in range(_TRIES):
+            schedule = self._begun(decisions, random.randrange(_SEEDS))
             try:
-                schedule = self._run(decisions, random.randrange(_SEEDS))
+                self._run(schedule)
             except UnityError:
+                if not _drawn(schedule):
+                    return None  # it would be the same again
                 continue
-            drawn = [i.decision for i in schedule.trace if i.decision is not None]
-            return self._kept(Point.of(self._name, drawn), schedule)
+            return self._kept(Point.of(self._name, _drawn(schedule)), schedule)
         return None
 
     def _kept(self, point: Point, schedule: Schedule) -> Point:
@@ -112,11 +114,17 @@ class ProgramSpace:
             del self._made[next(iter(self._made))]
         return point
 
-    def _run(self, decisions: Sequence[Json], seed: int) -> Schedule:
-        schedule = Schedule(self.func, self.target, seed, decisions)
+    def _begun(self, decisions: Sequence[Json], seed: int) -> Schedule:
+        return Schedule(self.func, self.target, seed, decisions)
+
+    def _run(self, schedule: Schedule) -> Schedule:
         with trusted(self._trusted):
             self._program(schedule)
         return schedule
+
+
+def _drawn(schedule: Schedule) -> list[Json]:
+    return [i.decision for i in schedule.trace if i.decision is not None]
 
 
 def decisions_of(point: Point) -> list[Json]:

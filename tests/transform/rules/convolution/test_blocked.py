@@ -207,6 +207,18 @@ def test_each_thread_has_a_run_of_lines(
     check(after, floats(2, x, w), {}, **attrs)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_lines_around_all_blocks_share_nothing_that_is_fetched(threads: int, ahead: bool) -> None:
+    """Each legal pair of decisions is laid out; weights are asked for by loops within a block."""
+    x, w = (1, 1, 4, 6, 16), (8, 1, 1, 1, 16, 16)
+    rules = DefaultRules(kernel(x, w, strides=2), replace(TARGET, threads=threads))
+    (rule,) = (r for r in rules.applied() if "ahead" in r.decisions)
+    wanted = {"ahead": ahead, "columns_last": True, "rows": 1}
+    assert all(v in rule.legal[name].values for name, v in wanted.items())
+    check(rules.schedule({rule.blocks[0]: wanted}).func, floats(2, x, w), {}, strides=2)
+
+
 @pytest.mark.rotated(1)
 def test_a_large_image_is_read_once_for_all_blocks() -> None:
     x, w = (1, 1, 9, 15, 16), (8, 1, 1, 1, 16, 16)
