@@ -28,6 +28,7 @@ from unity.tuning.asked import (
     check_limits,
     check_measurable,
     check_spaces,
+    check_strategy,
 )
 from unity.tuning.budget import Budget
 from unity.tuning.cost import CostModel, PriorModel, cost_model
@@ -132,6 +133,7 @@ def tune(
             compiled.
     """
     check_limits(trials, seconds)
+    check_strategy(strategy)
     if scheduler is None and device != DEVICE:
         raise UnityError(
             f"device={device!r} are workers, and there is no scheduler",
@@ -160,9 +162,6 @@ def tune(
         check_spaces(spaces, tasks)
         check_files(db, report)
         records = Records(db)
-        ranking: CostModel = cost_model(seed) if learn else PriorModel()
-        programs: Sequence[SpaceProgram] = spaces
-        session = Session(tasks, records, ranking, programs, strategy, seed, rules=rules)
 
         def build(db: Records) -> Executable:
             return compile(
@@ -177,9 +176,15 @@ def tune(
                 program = _program(build, module[main_name(module)], several, folder)
         told: Watch = watch if watch is not None else _nothing
         measurer = ending.enter_context(Measurer(context.target, fleet, program=program))
+        ranking: CostModel = cost_model(seed) if learn else PriorModel()
+        programs: Sequence[SpaceProgram] = spaces
+        session = Session(
+            tasks, records, ranking, programs, strategy, seed, rules=rules,
+            times=measurer.kernels(), end=budget.begin_end,
+        )  # fmt: skip
         stopped, whole = False, None
         try:
-            session.run(measurer, trials, budget.search_end, told)
+            session.run(measurer, trials, budget.search_end, told, budget.last_end)
         except KeyboardInterrupt:
             stopped = True
         try:

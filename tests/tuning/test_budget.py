@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_all_of_a_session_takes_what_was_asked_for(
             clock.now += compiling if not counts else 0.1 * compiling
     found = quick()
     measurer = Slow(clock, each)
-    found.run(measurer, None, limits.search_end, lambda progress: None)
+    found.run(measurer, None, limits.search_end, lambda progress: None, limits.last_end)
     if found.trials:
         alone = settle(found, measurer, limits.settle_end)
         found.confirm(measurer, alone, limits.settle_end)
@@ -111,6 +112,49 @@ def test_all_of_a_session_takes_what_was_asked_for(
     assert found.trials or seconds < 10.0
     assert run is None or run <= 1.0
     assert run is not None or seconds < 20.0
+
+
+def test_where_time_is_short_kernels_are_searched_that_take_most(clock: Clock) -> None:
+    """What a kernel may become has to be found out first, which takes some time of each."""
+    (task,) = tasks(MATMUL)
+    several = [replace(task, name=f"{k}", places=frozenset({(f"{k}", 0)})) for k in range(4)]
+    times = {(f"{k}", 0): (t,) for k, t in enumerate([1e-3, 4e-3, 2e-3, 3e-3])}
+
+    def slow(sch: Schedule) -> None:
+        clock.now += 1.0
+        tiles(sch)
+
+    def names(end: float | None) -> list[str]:
+        made = Session(
+            several, Records(), PriorModel(), [slow], rules=False, tiles=False, times=times, end=end
+        )
+        return [s.task.name for s in made.searches]
+
+    each = clock.now
+    assert names(None) == ["0", "1", "2", "3"]
+    each = (clock.now - each) / 4
+    assert names(clock.now + 1.5 * each) == ["1", "3"]
+    assert names(clock.now - 1.0) == ["1"]
+    assert Budget(20.0, 100.0).begin_end == 105.0
+
+
+def test_while_nothing_is_found_nothing_is_left_for_the_end(clock: Clock) -> None:
+    """There is nothing to measure once more."""
+
+    class Slower(Slow):
+        def measure(
+            self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+        ) -> Iterator[Measured]:
+            return (replace(m, seconds=2.0) for m in super().measure(task, candidates, timing))
+
+    def until(measurer: Measurer) -> float:
+        clock.now = 100.0
+        limits = Budget(10.0, clock.now)
+        quick().run(measurer, None, limits.search_end, lambda progress: None, limits.last_end)
+        return clock.now - 100.0
+
+    assert 4.0 <= until(Slow(clock, 0.5)) <= 6.0
+    assert 8.0 <= until(Slower(clock, 0.5)) <= 10.0
 
 
 def test_without_a_limit_all_is_measured_for_long(clock: Clock) -> None:

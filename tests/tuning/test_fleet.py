@@ -158,7 +158,6 @@ def test_connections_are_as_secure_as_dask_is_told(
         ("none", {}, "no worker"),
         ("one", {"kernels": ["other"]}, "no kernel 'other' to tune"),
         ("one", {"sizes": {"n": 3}}, "no symbol 'n'"),
-        ("one", {"strategy": "luck"}, "luck"),
         ("one", {"spaces": [print, print]}, "2 are called 'print'"),
     ],
 )

@@ -14,6 +14,7 @@ from unity.errors import UnityError
 from unity.transform.schedule.schedule import Schedule
 
 from .records.store import records_of
+from .search import strategy
 from .spaces import ProgramSpace, SpaceProgram
 from .spaces.by_rules import NAME
 from .spaces.generic import PROGRAMS
@@ -30,6 +31,15 @@ def check_limits(trials: int | None, seconds: float | None) -> None:
         raise UnityError(f"trials={trials}", hint="at least 1")
     if seconds is not None and not (seconds > 0 and isfinite(seconds)):
         raise UnityError(f"seconds={seconds}", hint="more than 0; None for no limit")
+
+
+def check_strategy(name: str) -> None:
+    """Refuse a strategy that there is not.
+
+    Raises:
+        UnityError: There is none of the name.
+    """
+    strategy(name, ())
 
 
 def check_measurable(several: Sequence[Mapping[str, int]]) -> None:

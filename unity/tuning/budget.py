@@ -16,6 +16,8 @@ _SLACK = 1.15
 """The whole is over after so many times what was asked for, as far as that can be planned."""
 _LEAST, _MOST = 0.1, 0.5
 """Shares of the time that are kept for the end, at least and at most."""
+_BEGINNING = 0.25
+"""The share of it in which searches begin."""
 _FINISH = 5.0
 """Seconds that the end needs besides compiling, for a few candidates."""
 _RUNS, _RUN, _SHORTEST = 6, 1.0, 0.05
@@ -52,12 +54,22 @@ class Budget:
             self.begin += took
 
     @property
+    def begin_end(self) -> float | None:
+        """When searches are to have begun; None where there is no limit."""
+        return None if self.seconds is None else self.begin + _BEGINNING * self.seconds
+
+    @property
     def search_end(self) -> float | None:
         """When the search is to be over; None where there is no limit."""
         if self.seconds is None:
             return None
         finish = max(_LEAST * self.seconds, self.compile_seconds + _FINISH)
         return self.begin + self.seconds - min(_MOST * self.seconds, finish)
+
+    @property
+    def last_end(self) -> float | None:
+        """When the search is to be over while it found nothing that is to be measured once more."""
+        return None if self.seconds is None else self.begin + (1 - _LEAST) * self.seconds
 
     @property
     def settle_end(self) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
+from types import MappingProxyType
 
 import numpy as np
 
@@ -77,6 +78,10 @@ class Session:
         method: The strategy's name.
         seed: Of all that is random.
         rules: Whether the default rules' space is searched: without it, only what structure says.
+        times: What calls of kernels take in the program, as far as that is known.
+        end: When searches are to have begun, by `time.monotonic`: each looks for what its kernel
+            may become, a few tenths of a second, those of the kernels that take most first. The
+            others are not tuned.
     """
 
     def __init__(
@@ -90,6 +95,8 @@ class Session:
         *,
         rules: bool = True,
         tiles: bool = True,
+        times: Mapping[Place, Sequence[float]] = MappingProxyType({}),
+        end: float | None = None,
     ) -> None:
         self.records = records
         self.points: list[tuple[float, int, float]] = []
@@ -99,9 +106,11 @@ class Session:
         self._model = model
         self._target = key_of_target(tasks[0].target) if tasks else ""
         self._learn_earlier()
-        self.searches: list[Search] = []
+        found: dict[int, Search] = {}
         in_use = [r for r in records.bests(self._target) if r.worth]
-        for k, task in enumerate(tasks):
+        for k, task in sorted(enumerate(tasks), key=lambda each: -_together(each[1], times)):
+            if found and end is not None and time.monotonic() > end:
+                break
             spaces = spaces_of(task, programs, rules=rules, tiles=tiles)
             if not spaces:
                 continue
@@ -111,7 +120,9 @@ class Session:
             ]
             used = [r for r in in_use if (r.kernel, r.sizes) == (task.identity, task.sizes)]
             source = strategy(method, spaces)
-            self.searches.append(Search(task, spaces, source, model, random, known, used))
+            found[k] = Search(task, spaces, source, model, random, known, used)
+        self.searches = [found[k] for k in sorted(found)]
+        self._take_times(times)
         self.trials = 0
         self._begin, self._date = time.monotonic(), now()
 
@@ -125,7 +136,14 @@ class Session:
                 row = np.asarray(trial.features, np.float32)
                 self._model.add(trial.kernel, row, trial.seconds / trial.reference)
 
-    def run(self, measurer: Measurer, trials: int | None, end: float | None, watch: Watch) -> None:
+    def run(
+        self,
+        measurer: Measurer,
+        trials: int | None,
+        end: float | None,
+        watch: Watch,
+        last: float | None = None,
+    ) -> None:
         """Search until so many candidates were measured, or the time is up, or nothing is gained.
 
         Args:
@@ -133,30 +151,34 @@ class Session:
             trials: Candidates at most; None for no bound.
             end: When the time is up, by `time.monotonic`; None for no bound.
             watch: Told after each.
+            last: When it is up while there is nothing to be measured once more, if that is later.
         """
-        end = inf if end is None else end
-        self._take_times(measurer.kernels())
-        begin = time.monotonic()
-        ahead = self._next(trials, 0, end - begin)
+        begin, used = time.monotonic(), bool(self._in_use(self.searches))
+
+        def left() -> float:
+            until = end if self.gained or used or last is None else last
+            return inf if until is None else until - time.monotonic()
+
+        ahead = self._next(trials, 0, left())
         while ahead is not None:
             search, proposals = ahead
             candidates = [Candidate(p.schedule.trace, p.point.text) for p in proposals]
             results = measurer.measure(search.task, candidates)
-            now, running = time.monotonic(), len(proposals)  # which are compiled meanwhile
-            pace = (now - begin) / self.trials if self.trials else _PACE
-            ahead = self._next(trials, running, end - now - running * pace, pace)
+            running = len(proposals)  # which are compiled meanwhile
+            pace = (time.monotonic() - begin) / self.trials if self.trials else _PACE
+            ahead = self._next(trials, running, left() - running * pace, pace)
             for proposal, measured in zip(proposals, results, strict=True):
                 self._keep(search, proposal, measured)
                 watch(self.progress(search.task.name))
-                if time.monotonic() > end:
+                if left() < 0:
                     return
             if ahead is None:
-                ahead = self._next(trials, 0, end - time.monotonic(), pace)
+                ahead = self._next(trials, 0, left(), pace)
 
     def _take_times(self, kernels: Mapping[Place, Sequence[float]]) -> None:
         """Take what kernels take in the program by default, as far as that is known."""
         for search in self.searches:
-            times = [t for place in search.task.places for t in kernels.get(place, ())]
+            times = _calls(search.task, kernels)
             if times:
                 search.default_seconds = sum(times) / len(times)
 
@@ -303,6 +325,15 @@ class Session:
             sum(s.seconds for s in known),
             kernel,
         )
+
+
+def _calls(task: Task, times: Mapping[Place, Sequence[float]]) -> list[float]:
+    """Seconds of a kernel's calls in a run of the program, as far as they are known."""
+    return [t for place in task.places for t in times.get(place, ())]
+
+
+def _together(task: Task, times: Mapping[Place, Sequence[float]]) -> float:
+    return sum(_calls(task, times))
 
 
 def _doubtful(search: Search, again: Mapping[Point, float]) -> list[Fast]:
