@@ -50,17 +50,20 @@ def clock_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
 class Slow(Measurer):
     """Takes some seconds for each candidate, and for the program what it is told to."""
 
-    def __init__(self, clock: Clock, seconds: float) -> None:
+    def __init__(self, clock: Clock, seconds: float, built_first: bool = False) -> None:
         """No children."""
         self._clock, self._seconds = clock, seconds
+        self._built_first = built_first
         self.batches: list[int] = []
 
     def measure(
         self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
     ) -> Iterator[Measured]:
-        self.batches.append(len(candidates))
-        for k in range(len(candidates)):
-            self._clock.now += self._seconds
+        count = len(candidates)
+        self.batches.append(count)
+        for k in range(count):
+            each = count if self._built_first and k == 0 else not self._built_first
+            self._clock.now += each * self._seconds
             yield Measured(0.9 - 0.01 * k, 1.0)
 
     def kernels(self) -> Mapping[Place, Sequence[float]]:
@@ -90,18 +93,19 @@ def quick() -> Session:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "each"), [(5.0, 0.7), (20.0, 0.3), (20.0, 2.0), (60.0, 2.0), (600.0, 10.0)]
+    ("seconds", "each"), [(5.0, 0.7), (20.0, 0.3), (20.0, 3.0), (60.0, 2.0), (600.0, 10.0)]
 )
-@pytest.mark.parametrize("compiling", [0.5, 4.0])
+@pytest.mark.parametrize(("compiling", "built_first"), [(0.5, False), (4.0, False), (4.0, True)])
 def test_all_of_a_session_takes_what_was_asked_for(
-    seconds: float, each: float, compiling: float, clock: Clock
+    seconds: float, each: float, compiling: float, built_first: bool, clock: Clock
 ) -> None:
+    """Also where a batch is built whole before anything of it is run."""
     limits = Budget(seconds, clock.now)
     for counts in (False, True):
         with limits.compiling(counts=counts):
             clock.now += compiling if not counts else 0.1 * compiling
     found = quick()
-    measurer = Slow(clock, each)
+    measurer = Slow(clock, each, built_first)
     found.run(measurer, None, limits.search_end, lambda progress: None, limits.last_end)
     if found.trials:
         alone = settle(found, measurer, limits.settle_end)

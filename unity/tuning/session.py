@@ -162,18 +162,19 @@ class Session:
         ahead = self._next(trials, 0, left())
         while ahead is not None:
             search, proposals = ahead
+            pace = (time.monotonic() - begin) / self.trials if self.trials else _PACE
+            proposals = proposals[: max(1, int(min(BATCH, left() / pace)))]  # it may be slower now
             candidates = [Candidate(p.schedule.trace, p.point.text) for p in proposals]
             results = measurer.measure(search.task, candidates)
             running = len(proposals)  # which are compiled meanwhile
-            pace = (time.monotonic() - begin) / self.trials if self.trials else _PACE
             ahead = self._next(trials, running, left() - running * pace, pace)
             for proposal, measured in zip(proposals, results, strict=True):
                 self._keep(search, proposal, measured)
                 watch(self.progress(search.task.name))
                 if left() < 0:
                     return
-            if ahead is None:
-                ahead = self._next(trials, 0, left(), pace)
+            if ahead is None or left() < pace:
+                ahead = self._next(trials, 0, left() - pace, pace)
 
     def _take_times(self, kernels: Mapping[Place, Sequence[float]]) -> None:
         """Take what kernels take in the program by default, as far as that is known."""
@@ -198,6 +199,8 @@ class Session:
             if search is None:
                 return None
             left = max(1, int(min(BATCH, seconds / pace)))
+            if not self.trials and seconds < inf:
+                left = min(left, _FEW)  # how long one takes is seen first
             search.patience = min(search.patience, seconds * _THINKING)
             if trials is not None:
                 fresh = any(not (s.proposed or s.exhausted) for s in self.searches)
