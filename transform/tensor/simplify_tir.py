@@ -48,8 +48,8 @@ class SimplifyTir(Pass):
     """Simplifies under the ranges of the loops around.
 
     Loops of one iteration and constants bound by `Let` are substituted; loops of none, decided
-    conditions and empty statements go. Conditions on all of a loop that it does not change are
-    asked before it.
+    conditions and empty statements go. A loop of at most one iteration is a condition. Conditions
+    on all of a loop that it does not change are asked before it.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -161,6 +161,9 @@ def _loop(s: For, known: Analyzer) -> Stmt:
         return NOTHING
     if isinstance(extent, Imm) and extent.value == 1 and not s.attrs:
         return _substituted(s.body, {s.var: begin}, known)
+    if high == 1 and s.kind in ("serial", "unrolled") and not s.attrs:
+        once = IfThen(Compare("gt", extent, imm(0)), substitute_stmt(s.body, {s.var: begin}))
+        return simplified(once, known)
     body = simplified(s.body, known.with_extent(s.var, begin, extent))
     if body == NOTHING:
         return NOTHING

@@ -6,7 +6,8 @@ from textwrap import dedent
 
 from tests.transform.tensor.kernels import after, assert_same
 from unity.ir.equality import structural_equal
-from unity.ir.stmt import PrimFunc
+from unity.ir.stmt import For, IfThen, PrimFunc
+from unity.ir.visit import walk_stmt
 from unity.script import parse
 from unity.transform.tensor import SimplifyTir
 
@@ -65,3 +66,25 @@ def test_what_memory_holds_is_asked_where_it_stands() -> None:
                 c[i, 0] = 5.0
         """
     check(same, same)
+
+
+ONCE = """
+n = dim("n")
+
+
+@script.prim_func
+def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+    for i in range(T.max(0, n - 1), n):
+        c[i] = a[i]
+    for i in range(n % 2):
+        c[i] = a[i] + 1.0
+"""
+
+
+def test_a_loop_of_at_most_one_iteration_is_a_condition() -> None:
+    func = parse(ONCE).prim_funcs()["main"]
+    done = after(func, SimplifyTir())
+    kinds = [type(s) for s in walk_stmt(done.body) if isinstance(s, For | IfThen)]
+    assert kinds == [IfThen, IfThen]
+    for n in range(4):
+        assert_same(func, done, {"n": n})

@@ -17,37 +17,38 @@ n = dim("n")
 
 @script.prim_func
 def main(a: f32[Buffer, n, STEPS], w: f32[Buffer, STEPS, 4], c: f32[Buffer, n, 4]) -> None:
-    for tile in T.serial((n + 5) // 6, attrs=ATTRS):
-        t = T.alloc((6, 4), "float32", scope="local")
-        for i in T.unroll(6):
+    for tile in T.serial((n + LAST) // ROWS, attrs=ATTRS):
+        t = T.alloc((ROWS, 4), "float32", scope="local")
+        for i in T.unroll(ROWS):
             for j in T.vectorized(4):
                 with T.block("init"):
-                    vi = T.axis.spatial(n, tile * 6 + i)
+                    vi = T.axis.spatial(n, tile * ROWS + i)
                     vj = T.axis.spatial(4, j)
-                    T.where(tile * 6 + i < n)
-                    t[vi - tile * 6, vj] = 0.0
+                    T.where(tile * ROWS + i < n)
+                    t[vi - tile * ROWS, vj] = 0.0
         for k in T.unroll(STEPS):
-            for i in T.unroll(6):
+            for i in T.unroll(ROWS):
                 for j in T.vectorized(4):
                     with T.block("sum"):
-                        vi = T.axis.spatial(n, tile * 6 + i)
+                        vi = T.axis.spatial(n, tile * ROWS + i)
                         vj = T.axis.spatial(4, j)
                         vk = T.axis.reduce(STEPS, k)
-                        T.where(tile * 6 + i < n)
-                        t[vi - tile * 6, vj] += a[vi, vk] * w[vk, vj]
-        for i in T.unroll(6):
+                        T.where(tile * ROWS + i < n)
+                        t[vi - tile * ROWS, vj] += a[vi, vk] * w[vk, vj]
+        for i in T.unroll(ROWS):
             for j in T.vectorized(4):
                 with T.block("copy"):
-                    vi = T.axis.spatial(n, tile * 6 + i)
+                    vi = T.axis.spatial(n, tile * ROWS + i)
                     vj = T.axis.spatial(4, j)
-                    T.where(tile * 6 + i < n)
-                    c[vi, vj] = t[vi - tile * 6, vj]
+                    T.where(tile * ROWS + i < n)
+                    c[vi, vj] = t[vi - tile * ROWS, vj]
 """
 
 
-def product(steps: int, attrs: dict[str, str]) -> PrimFunc:
-    """Rows times a matrix, six rows in a tile."""
+def product(steps: int, attrs: dict[str, str], rows: int = 6) -> PrimFunc:
+    """Rows times a matrix, some rows in a tile."""
     text = PRODUCT.replace("STEPS", str(steps)).replace("ATTRS", repr(attrs))
+    text = text.replace("ROWS", str(rows)).replace("LAST", str(rows - 1))
     return parse(text).prim_funcs()["main"]
 
 
@@ -89,4 +90,16 @@ def test_compact_tiles_write_out_pairs_of_steps(
     assert rest == left * 5
     low = after(before, *lowering())
     for n in range(13):
+        assert_same(before, low, {"n": n})
+
+
+@pytest.mark.parametrize("tail", ["fitting", "compact"])
+@pytest.mark.parametrize("rows", [9, 14])
+def test_many_rows_that_are_left_are_two_tiles_of_half_as_many(tail: str, rows: int) -> None:
+    before = product(3, {"tail": tail}, rows)
+    parted = after(before, PartitionLoops())
+    sizes = [rows, *range(1, rows // 2 + 1)]
+    assert loops(parted.body, "i") == [("unrolled", n) for n in sizes for _ in range(3)]
+    low = after(before, *lowering())
+    for n in range(2 * rows + 2):
         assert_same(before, low, {"n": n})

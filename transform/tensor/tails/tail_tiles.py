@@ -9,7 +9,7 @@ from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.marks import COMPACT, FITTING, TAIL
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, Let, Stmt, Store
 from unity.ir.visit import (
     bound_in,
@@ -38,6 +38,10 @@ from ...blocks.tree import (
 )
 
 
+ALL_SIZES = 8
+"""Rows of the largest tile that has a tail of each size; half of these are enough work for two."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tail:
     """The loops that are written out in a tile of which only a part lies inside.
@@ -64,8 +68,9 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
 
     A condition on each row of a tile would be asked at every step. Instead, all of them are done
     together where their number is known, else four where there are so many, then two, then one; or
-    as many as there are, in one of a tile for each number of them, where the loop asks for that
-    (`unity.ir.marks.TAIL`), all of them with loops over steps of their sums if it is to be compact.
+    as many as there are, or half of them twice, in one of a tile for each number of them, where the
+    loop asks for that (`unity.ir.marks.TAIL`), all of them with loops over steps of their sums if
+    it is to be compact.
 
     Args:
         loop: The loop.
@@ -85,9 +90,7 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
     elif tail.exact:
         sizes = [tail.exact]
     elif loop.attrs.get(TAIL) in (FITTING, COMPACT):
-        names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop.body)
-        body = loop.body if loop.attrs[TAIL] == FITTING else _with_steps(loop.body, registers)
-        return _fitting(body, tail, registers, names, bound)
+        return _fitting(loop, tail, registers)
     smaller = SmallerTiles(loop.body, tail, registers, known)
     return sequence(smaller.of(imm(0), tail.count, sizes))
 
@@ -141,18 +144,29 @@ class SmallerTiles:
         return parts
 
 
-def _fitting(
-    body: Stmt, tail: Tail, registers: frozenset[Buffer], names: set[str], bound: set[PrimVar]
-) -> Stmt:
-    """One tile of as many rows as there are."""
-    result: Stmt | None = None
-    for size in reversed(range(1, tail.size)):
-        begin = PrimVar("done")
-        part = Let(begin, imm(0), Part(tail, size, begin, registers).stmt(body))
-        here = renewed(part, names, bound)
-        result = IfThen(Compare("eq", tail.count, imm(size)), here, result)
-    assert result is not None
-    return result
+def _fitting(loop: For, tail: Tail, registers: frozenset[Buffer]) -> Stmt:
+    """One tile of as many rows as there are; two of about half as many where they are many.
+
+    There is a tile of each size up to `largest`: the fewer there are, the less code.
+    """
+    body = loop.body if loop.attrs[TAIL] == FITTING else _with_steps(loop.body, registers)
+    names, bound = {b.name for b in all_blocks(body)}, bound_in(body)
+    rows, begin = PrimVar("rows"), PrimVar("done")
+    largest = tail.size - 1 if tail.size <= ALL_SIZES else tail.size // 2
+    tiles: Stmt | None = None
+    for size in reversed(range(1, largest + 1)):
+        part = Part(tail, size, begin, registers).stmt(body)
+        tiles = IfThen(Compare("eq", rows, imm(size)), renewed(part, names, bound), tiles)
+    assert tiles is not None
+    if largest == tail.size - 1:
+        return Let(rows, tail.count, Let(begin, imm(0), tiles))
+    left, nth = PrimVar("left"), PrimVar("tile")
+    many = Binary("floordiv", Binary("add", left, imm(largest - 1)), imm(largest))
+    half = Binary("floordiv", Binary("add", left, imm(1)), imm(2))
+    first = Select(Compare("gt", left, imm(largest)), half, left)
+    here = Binary("min", first, Binary("sub", left, begin))
+    one = Let(begin, Binary("mul", nth, first), Let(rows, here, tiles))
+    return Let(left, tail.count, For(nth, imm(0), many, one))
 
 
 def _with_steps(body: Stmt, registers: frozenset[Buffer]) -> Stmt:
