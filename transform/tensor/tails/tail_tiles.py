@@ -37,7 +37,6 @@ from ...blocks.tree import (
     with_regions,
 )
 
-
 ALL_SIZES = 8
 """Rows of the largest tile that has a tail of each size; half of these are enough work for two."""
 
