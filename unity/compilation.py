@@ -185,13 +185,13 @@ def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipe
         UnityError: There is no such file, it can't be read, or what it holds are no records.
     """
     from unity.tuning.records import Records
+    from unity.tuning.records.store import check_holds_records
 
     if not isinstance(db, Records):
         if not Path(db).exists():
             raise UnityError(f"db: there is no file {str(db)!r}", hint="unity.tune(...) writes it")
-        path, db = db, Records(db, read_only=True)
-        if not len(db) and Path(path).stat().st_size:
-            raise UnityError(f"db: {path} is no file of records", hint="unity.tune(...) writes it")
+        check_holds_records(Path(db))
+        db = Records(db, read_only=True)
     return passes.insert_before(ScheduleDefault, ScheduleByRecord(db.replays(context.target)))
 
 

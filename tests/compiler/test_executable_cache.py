@@ -183,7 +183,7 @@ def test_decisions_and_records_count(file: Path, compiled: list[object]) -> None
     decisions = {rule.blocks[0]: {name: other}}
     made()
     assert len(compiled) == 3
-    records.write_text("{}\n")
+    records.write_text('{"about":"torn')
     made()
     assert len(compiled) == 4
 

@@ -13,6 +13,7 @@ from unity.errors import UnityError
 from unity.machine.target import Target
 from unity.tuning.records import Best, Record, Records, Trial, merge, prune
 from unity.tuning.records.record import decoded, encoded
+from unity.tuning.records.store import check_holds_records
 from unity.tuning.workers.machine_key import key_of_target
 
 TARGET = Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx2",), 256)
@@ -151,3 +152,24 @@ def test_a_line_says_what_it_is() -> None:
     data = json.loads(encoded(best()))
     assert (data["v"], data["kind"], data["kernel"]) == (1, "best", "k")
     assert decoded(json.dumps(data, indent=2).replace("\n", "")) == best()  # form does not count
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", '{"ab', '{"about":"a kernel","date', '{"features":[1.0],"kernel":"k"}\n']
+)
+def test_torn_records_are_records(tmp_path: Path, text: str) -> None:
+    """A session may be killed while it writes its first one; the next goes on."""
+    db = tmp_path / "db.jsonl"
+    db.write_text(text)
+    check_holds_records(db)
+    Records(db).add(best("k"))
+    check_holds_records(db)
+    assert len(Records(db)) == 1
+
+
+@pytest.mark.parametrize("text", ["{}\n", '{"layers": 3}', "\x08\x07\x12\n", "about"])
+def test_what_holds_something_else_is_no_file_of_records(tmp_path: Path, text: str) -> None:
+    other = tmp_path / "config.json"
+    other.write_text(text)
+    with pytest.raises(UnityError, match="is no file of records"):
+        check_holds_records(other)

@@ -13,7 +13,7 @@ from random import Random
 from unity.errors import UnityError
 from unity.transform.schedule.schedule import Schedule
 
-from .records.store import records_of
+from .records.store import check_holds_records
 from .search import strategy
 from .spaces import ProgramSpace, SpaceProgram
 from .spaces.by_rules import NAME
@@ -126,8 +126,8 @@ def check_files(db: Path | str | None, report: Path | str | None) -> None:
         UnityError: They can't be written, or the file holds something else.
     """
     try:
-        if db is not None and Path(db).is_file() and Path(db).stat().st_size:
-            records_of(Path(db))
+        if db is not None and Path(db).is_file():
+            check_holds_records(Path(db))
         if db is not None:
             Path(db).parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(db, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -81,6 +81,14 @@ KINDS: dict[str, type[Trial | Best]] = {"trial": Trial, "best": Best}
 def now() -> str:
     """The date as records have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _first(cls: type[Trial | Best]) -> bytes:
+    return f'{{"{min("v", "kind", "sum", *(f.name for f in fields(cls)))}":'.encode()
+
+
+BEGINNINGS = tuple({_first(cls) for cls in KINDS.values()})
+"""What lines of records begin with: their keys are in order."""
 
 
 def encoded(record: Record) -> str:

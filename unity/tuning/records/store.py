@@ -13,7 +13,7 @@ from unity.runtime.artifact.replacing import replacing
 from unity.transform.rules.by_record import Replay
 
 from ..workers.machine_key import key_of_target
-from .record import Best, Record, Trial, decoded, encoded
+from .record import BEGINNINGS, Best, Record, Trial, decoded, encoded
 
 log = getLogger("unity")
 
@@ -189,6 +189,20 @@ def records_of(path: Path) -> list[Record]:
     if damaged and not records:
         raise UnityError(f"{path} is no file of records", hint="files of `unity tune --db`")
     return records
+
+
+def check_holds_records(path: Path) -> None:
+    """Refuse a file that holds something else than records, whole or torn, or nothing.
+
+    Raises:
+        UnityError: It does, or it can't be read.
+    """
+    if read(path)[0]:
+        return
+    with path.open("rb") as file:
+        begin = file.read(max(map(len, BEGINNINGS))).lstrip()
+    if not any(b.startswith(begin) or begin.startswith(b) for b in BEGINNINGS):
+        raise UnityError(f"{path} is no file of records", hint="files of `unity tune --db`")
 
 
 def _write(path: Path, records: Iterable[Record]) -> None:
