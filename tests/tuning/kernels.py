@@ -26,6 +26,33 @@ def main(x: f32[Tensor, n, 96]) -> f32[Tensor, n, 96]:
     y = R.nn.softmax(x)
     return R.nn.softmax(y)
 """
+DOUBLED = """
+@script.prim_func
+def doubled(a: f32[Buffer, 4, 16], c: f32[Buffer, 4, 16]) -> None:
+    for i, j in T.grid(4, 16):
+        with T.block("doubled"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = a[vi, vj] * 2.0
+
+@script.function
+def main(x: f32[Tensor, 4, 16]) -> f32[Tensor, 4, 16]:
+    return R.call_tir(doubled, (x,), out=f32[Tensor, 4, 16])
+"""
+EIGHT = """
+@script.prim_func
+def said(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        with T.block("said"):
+            vi = T.axis.spatial(8, i)
+            c[vi] = a[vi] * 2.0
+
+@script.prim_func
+def done(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
+{does}
+    for i in T.vectorized(8):
+        c[i] = a[i] * {factor}
+"""
+"""An intrinsic of eight lanes: what it is said to do, and what it does."""
 
 
 def tasks(text: str, target: Target = TARGET, **sizes: int) -> list[Task]:

@@ -18,7 +18,7 @@ from unity.transform.schedule.intrinsics import INTRINSICS
 from unity.tuning.records import Records
 from unity.tuning.workers import LocalRunner, measurer
 
-from .kernels import MATMUL, ROWS
+from .kernels import DOUBLED, EIGHT, MATMUL, ROWS
 from .test_tune import by_hand, rows_at_once
 
 pytestmark = [
@@ -27,32 +27,7 @@ pytestmark = [
     pytest.mark.long("measures in children, which import the compiler"),
 ]
 RNG = np.random.default_rng(0)
-DOUBLED = """
-@script.prim_func
-def doubled(a: f32[Buffer, 4, 8], c: f32[Buffer, 4, 8]) -> None:
-    for i, j in T.grid(4, 8):
-        with T.block("doubled"):
-            vi, vj = T.axis.remap("SS", i, j)
-            c[vi, vj] = a[vi, vj] * 2.0
-
-@script.function
-def main(x: f32[Tensor, 4, 8]) -> f32[Tensor, 4, 8]:
-    return R.call_tir(doubled, (x,), out=f32[Tensor, 4, 8])
-"""
-EIGHT = """
-@script.prim_func
-def said(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
-    for i in range(8):
-        with T.block("said"):
-            vi = T.axis.spatial(8, i)
-            c[vi] = a[vi] * 2.0
-
-@script.prim_func
-def done(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
-{does}
-    for i in T.vectorized(8):
-        c[i] = a[i] * {factor}
-"""
+OF_EIGHT = DOUBLED.replace(" 16", " 8")
 ODD = {
     "fine": ("", "2.0"),
     "wrong": ("", "3.0"),
@@ -85,7 +60,7 @@ def test_what_hangs_crashes_or_is_wrong_costs_its_candidate_alone(
 
     db = tmp_path / "db.jsonl"
     found = unity.tune(
-        parse(DOUBLED), threads=1, trials=40, db=db, spaces=[by_intrinsic], rules=False,
+        parse(OF_EIGHT), threads=1, trials=40, db=db, spaces=[by_intrinsic], rules=False,
         strategy="random",
     )  # fmt: skip
     trials = [t for t in Records(db).trials() if t.space == "by_intrinsic"]
@@ -98,7 +73,7 @@ def test_what_hangs_crashes_or_is_wrong_costs_its_candidate_alone(
     assert "differs" in told["wrong"].why
     assert found.trials == len(Records(db).trials())
     x = RNG.standard_normal((4, 8), np.float32)
-    np.testing.assert_array_equal(unity.compile(parse(DOUBLED), threads=1, db=db)(x), x * 2)
+    np.testing.assert_array_equal(unity.compile(parse(OF_EIGHT), threads=1, db=db)(x), x * 2)
 
 
 @pytest.mark.parametrize("strategy", ["evolution", "annealing", "random"])

@@ -34,37 +34,11 @@ from unity.tuning.workers import Candidate, Measurer, intrinsics
 from unity.tuning.workers.program import RunningProgram, read, written
 from unity.tuning.workers.run import Runner
 
-from .kernels import MATMUL, tasks
+from .kernels import DOUBLED, EIGHT, MATMUL, tasks
 
 HERE = replace(host_target(), threads=1)
 LARGE = MATMUL.replace(" 32,", " 128,").replace(" 48", " 256")
 """So much that its loops as written take many times what the default takes, whatever else runs."""
-
-DOUBLED = """
-@script.prim_func
-def doubled(a: f32[Buffer, 4, 16], c: f32[Buffer, 4, 16]) -> None:
-    for i, j in T.grid(4, 16):
-        with T.block("doubled"):
-            vi, vj = T.axis.remap("SS", i, j)
-            c[vi, vj] = a[vi, vj] * 2.0
-
-@script.function
-def main(x: f32[Tensor, 4, 16]) -> f32[Tensor, 4, 16]:
-    return R.call_tir(doubled, (x,), out=f32[Tensor, 4, 16])
-"""
-EIGHT = """
-@script.prim_func
-def said(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
-    for i in range(8):
-        with T.block("said"):
-            vi = T.axis.spatial(8, i)
-            c[vi] = a[vi] * 2.0
-
-@script.prim_func
-def done(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
-    for i in T.vectorized(8):
-        c[i] = a[i] * 2.0
-"""
 
 
 @pytest.fixture(name="child")
@@ -135,7 +109,7 @@ def test_candidates_are_compiled_compared_and_timed() -> None:
 @pytest.mark.long("starts two children, which import the compiler")
 def test_children_know_the_intrinsics_of_users() -> None:
     """Which join the searches by themselves: a candidate made of one is compiled and measured."""
-    made = parse(EIGHT).prim_funcs()
+    made = parse(EIGHT.format(does="", factor="2.0")).prim_funcs()
     register_intrinsic("test_eight", TensorIntrinsic(made["said"], made["done"]))
     try:
         (task,) = tasks(DOUBLED, HERE)
