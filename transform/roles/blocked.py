@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.arith.polynomial import Poly
+from unity.arith.polynomial import Poly, as_constant
 from unity.ir.prim_expr import Load
 from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Buffer
 from unity.machine.target import Target
 
-from ..blocks.access import all_axes, known_of, moves_alone, place, step
+from ..blocks.access import all_axes, known_of, moves_alone, place, step, stride
 from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
 from .padding import Edge
@@ -162,11 +162,12 @@ def _ordered(
     apart = step(image, pixel.var)
     best, most = reduction.axes[-1], 0
     for axis in reversed(reduction.axes):
-        pace = step(image, axis.var)
-        if apart is None or pace is None or any(e.tap is axis.var for e in edges):
+        moved = stride(image, axis.var)
+        if apart is None or moved is None or any(e.tap is axis.var for e in edges):
             continue
-        steps = range(1, min(limit, axis.length))
-        free = next((n for n in steps if _meet(n * pace, apart)), min(limit, axis.length))
+        pace, free = as_constant(moved), min(limit, axis.length)
+        if pace is not None:  # else planes of unknown size are apart
+            free = next((n for n in range(1, free) if _meet(n * pace, apart)), free)
         if free > most:
             best, most = axis, free
     return (*(a for a in reduction.axes if a is not best), best), max(most, 1)

@@ -36,7 +36,12 @@ def main(a: f32[Buffer, {m}, {k}], b: f32[Buffer, {k}, {n}], c: f32[Buffer, {m},
 
 
 def strips(
-    m: int = 12, n: int = 70, k: int = 5, width: int = 20, distance: int = 1
+    m: int = 12,
+    n: int = 70,
+    k: int = 5,
+    width: int = 20,
+    distance: int = 1,
+    sharers: int | None = None,
 ) -> tuple[Schedule, PrimVar, PrimVar]:
     """Tiles of rows pass over strips of columns, the next of which they fetch."""
     sch = Schedule(product(m, n, k))
@@ -46,7 +51,7 @@ def strips(
     sch.reorder(strip, tile, step, row, column)
     (block,) = (s for s in walk_stmt(sch.func.body) if isinstance(s, Block))
     index = next(k for k, r in enumerate(block.reads) if r.buffer.name == "b")
-    sch.prefetch("product", index, strip, step, tile, distance)
+    sch.prefetch("product", index, strip, step, tile, distance, sharers=sharers)
     loops = [s.var for s in walk_stmt(sch.func.body) if isinstance(s, For)]
     return sch, loops[0], loops[1]
 
@@ -96,6 +101,22 @@ def test_each_tile_asks_for_its_share() -> None:
     asked = [(t, place) for t, place in loads(sch.func.body, True, tile, {})]
     assert len(asked) == 3 * 4 * 3 + 3 * 4 * 1  # four lines by the first four tiles of six
     assert {t for t, _ in asked} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(("sharers", "tiles"), [(1, 1), (2, 2), (3, 2), (100, 4)])
+def test_so_many_tiles_share_at_most(sharers: int, tiles: int) -> None:
+    """Whole lines: of four, three tiles have two each, so that the third has none left."""
+    sch, strip, tile = strips(m=12, n=256, k=3, width=64, sharers=sharers)
+    asked = [(t, place) for t, place in loads(sch.func.body, True, tile, {})]
+    assert {t for t, _ in asked} == set(range(tiles))
+    places = [place for _, place in loads(sch.func.body, True, strip, {})]
+    assert sorted({j for _, j in places}) == list(range(79, 256, 16))
+    assert_same(product(12, 256, 3), after(sch.func, *lowering()), {})
+
+
+def test_nobody_who_shares_is_refused() -> None:
+    with pytest.raises(UnityError, match="argument 9 'sharers': it must be positive, got 0"):
+        strips(sharers=0)
 
 
 def test_nothing_is_computed_by_it() -> None:

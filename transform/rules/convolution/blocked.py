@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.ir.dtype import FLOAT32, DType
+from unity.ir.marks import ACCUMULATORS
 from unity.ir.prim_expr import Cast, imm
-from unity.ir.representative import IMAGE, IMAGES, representative_extent
+from unity.ir.representative import IMAGE, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap, parted_at
@@ -30,7 +31,7 @@ from ...tactics.skip_padding import unpadded, without_padding
 from ...tactics.threads import is_fair
 from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 from ..stages import Stages, pair_of
-from .parts import UNKNOWN, legal_tiles, tile_size, tile_size_of_any
+from .parts import UNKNOWN, UnknownLine, legal_tiles, tile_size, tile_size_of_any
 
 MOST_STREAMS = 16
 """Blocks of outputs that are stored to in turn, at most: a line of each, far from one another."""
@@ -220,8 +221,8 @@ def _decide(found: Blocked, target: Target) -> BlockedTiles:
     threads = found.threads if cut is found.along else 1
     blocks //= found.threads if cut is not None and cut is roles.block else 1
     if found.is_unknown:
-        lines = {representative_extent(found.along.extent, i) or UNKNOWN for i in IMAGES}
-        columns, rows = tile_size_of_any(blocks, [-(-n // threads) for n in lines], roles, target)
+        line = UnknownLine(found.along, roles, found.edges, threads)
+        columns, rows = tile_size_of_any(blocks, line, target)
     else:
         columns, rows = tile_size(blocks, found.pixels // threads, roles, target)
     ahead = roles.weight is not None and roles.block is not None
@@ -258,6 +259,8 @@ def _legal(found: Blocked, how: BlockedTiles, target: Target) -> Neighbourhood:
 
 def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    assert sch.target is not None
+    machine = sch.target.machine
     roles, sums = found.roles, found.written.name
     cut = found.cut(how.grain)
     at, thread = _run_of_threads(sch, found, cut, result)
@@ -273,6 +276,8 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     if how.steps > 1:
         step, several = sch.split(step, [None, how.steps])
         tile = [several, *tile]
+        if found.is_unknown:  # rests of lines have few sums, and so have pixels at a border
+            sch.annotate(several, ACCUMULATORS, machine.fma_in_flight)
     slow, fast = ([at[a] for a in some] for some in (roles.slow, roles.fast))
     if how.ahead and found.is_unknown:  # of so many tiles each asks for a part of the weights
         panel, across = sch.split(across, [None, SHARERS])

@@ -38,10 +38,9 @@ from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import joining, reshape
 from ...tactics.skip_padding import unpadded, without_padding
-from ...tensor.tails.tail_tiles import halves
 from ..rule import EITHER, Legal, Neighbourhood, by_steps
 from ..stages import Stages, pair_of
-from .parts import UNKNOWN, legal_tiles, tile_cost, tile_size, whole_tile_size
+from .parts import UNKNOWN, UnknownLine, legal_tiles, tile_cost, tile_size, whole_tile_size
 
 MOST_TILES = 16
 """Register tiles of a panel, at most."""
@@ -171,11 +170,11 @@ class Gathered:
         """Whether it costs less than tiles along lines, of which a border is done apart."""
         found, machine = self.gathering, target.machine
         columns, rows = tile_size(found.block.length, UNKNOWN, self.roles, target)
-        width = representative_extent(self.roles.pixel.extent, IMAGE) or 1
-        line = sum(n * tile_cost(columns, size, machine) for n, size in self._tiles(width, rows))
+        line = UnknownLine(self.roles.pixel, self.roles, self.edges)
         groups = -(-found.block.length // columns)
         each = groups * tile_cost(columns, rows, machine) / rows + COPIED / found.lane.length
-        return width * each * self._zeros() < groups * line
+        by_line = groups * line.cycles(columns, rows, IMAGE, target)
+        return line.pixels(IMAGE) * each * self._zeros() < by_line
 
     def _zeros(self) -> float:
         """What zeros before and behind the frames add to a sum: tiles along lines leave them out.
@@ -189,21 +188,6 @@ class Gathered:
                 seen = (representative_extent(axis.extent, FRAMES) or 1) * taps[tap]
                 found *= seen / max(1, seen - outside)
         return found
-
-    def _tiles(self, width: int, rows: int) -> list[tuple[int, int]]:
-        """How many tiles of which size a line has: pixels at a border are alone."""
-        taps = {a.var: a.length for a in self.roles.steps}
-        along = [e for e in self.edges if e.axis is self.roles.pixel.var]
-
-        def sees_all(pixel: int, edge: Edge) -> bool:
-            rest = number(edge.rest)
-            rest = representative_extent(edge.rest, IMAGE) or 0 if rest is None else rest
-            return edge.step * pixel + min(0, edge.pace * (taps[edge.tap] - 1)) + rest >= 0
-
-        pixels = range(width if along else 0)
-        alone = sum(not all(sees_all(p, e) for e in along) for p in pixels)
-        whole, rest = divmod(width - alone, rows)
-        return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (alone, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +333,8 @@ def schedule_gathered(sch: Schedule, found: Gathered, how: GatheredTiles, result
         _, reads = block_path(sch.func, sums)
         weight = gathering.weight.buffer
         index = next(k for k, r in enumerate(reads.reads) if r.buffer is weight)
-        lines = sch.prefetch(sums, index, group, step, tile, all_share=True)
+        small = max(1, min(how.tiles, found.pixels_of(IMAGES[1]) // how.rows))
+        lines = sch.prefetch(sums, index, group, step, tile, all_share=True, sharers=small)
         sch.unroll(sch.get_loops(lines)[-1])
     init = sch.decompose_reduction(sums, (*around, step)[0])
     for vector in (sch.get_loops(init)[-1], sch.get_loops(result)[-1], lane):

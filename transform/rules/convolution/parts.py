@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from unity.ir.representative import IMAGES, representative_extent
 from unity.machine.machine import Machine
 from unity.machine.target import Target
 
+from ...blocks.extents import number
+from ...blocks.nest import Axis
 from ...roles.blocked import MOST_PIXELS, BlockedRoles, Flat
+from ...roles.padding import Edge
 from ...roles.reduction import rows_of
 from ...tactics.tile_sizes import counts
 from ...tensor.tails.tail_tiles import halves
@@ -28,25 +33,69 @@ def tile_size(blocks: int, pixels: int, roles: BlockedRoles, target: Target) -> 
     return best[1], best[2]
 
 
-def tile_size_of_any(
-    blocks: int, lines: Sequence[int], roles: BlockedRoles, target: Target
-) -> tuple[int, int]:
-    """The same where it is not known how many pixels there are: by the mean of several numbers.
+@dataclass(frozen=True, slots=True)
+class UnknownLine:
+    """A line of an unknown number of pixels, or of lines where a tile has whole ones.
 
-    What is left of a line is done in smaller tiles (`halves`).
+    Attributes:
+        along: The axis that tiles are cut from.
+        roles: The roles of the stage's axes.
+        edges: Where there are elements; padding elsewhere.
+        threads: How many share the line.
     """
 
-    def cost(size: tuple[int, int], pixels: int) -> float:
-        columns, rows = size
-        parts = [(pixels // rows, rows), *((1, n) for n in halves(rows) if pixels % rows & n)]
+    along: Axis
+    roles: BlockedRoles
+    edges: Sequence[Edge]
+    threads: int = 1
+
+    def pixels(self, image: int) -> int:
+        """How many a thread has, of an image of some height and width."""
+        return -(-(representative_extent(self.along.extent, image) or UNKNOWN) // self.threads)
+
+    def tiles(self, rows: int, image: int) -> list[tuple[int, int]]:
+        """How many tiles of which size it has.
+
+        Pixels at a border are alone; what tiles leave of the others is done in smaller ones
+        (`halves`).
+        """
+        pixels = self.pixels(image)
+        along = [e for e in self.edges if e.axis is self.along.var]
+        some = range(pixels if along else 0)
+        alone = sum(not all(self._sees_all(p, e, image) for e in along) for p in some)
+        whole, rest = divmod(pixels - alone, rows)
+        return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (alone, 1)]
+
+    def _sees_all(self, pixel: int, edge: Edge, image: int) -> bool:
+        taps = next(a.length for a in self.roles.steps if a.var is edge.tap)
+        rest = number(edge.rest)
+        rest = representative_extent(edge.rest, image) or 0 if rest is None else rest
+        return edge.step * pixel + min(0, edge.pace * (taps - 1)) + rest >= 0
+
+    def cycles(self, columns: int, rows: int, image: int, target: Target) -> float:
+        """Of a step of all its pixels, by so many blocks of outputs.
+
+        Few sums don't wait for one another: each has copies.
+        """
+        width, flat = self.roles.width, self.roles.flat
+        weights = columns * target.vector_bits // 8 * math.prod(a.length for a in self.roles.steps)
+        from_l2 = columns if weights > target.l1_kept else 0
         return sum(
-            c * r * tile_cost(wide, high * roles.width, target.machine, roles.flat)
-            for c, wide in counts(blocks, columns)
-            for r, high in parts
+            n * tile_cost(columns, high * width, target.machine, flat, from_l2, waits=False)
+            for n, high in self.tiles(rows, image)
         )
 
-    sizes = _tiles(blocks, UNKNOWN, roles.width, roles.flat, target)
-    return min(sizes, key=lambda size: math.prod(cost(size, n) for n in lines))
+
+def tile_size_of_any(blocks: int, line: UnknownLine, target: Target) -> tuple[int, int]:
+    """The same where it is not known how many pixels there are: what suits several images."""
+
+    def cost(size: tuple[int, int], image: int) -> float:
+        columns, rows = size
+        groups = counts(blocks, columns)
+        return sum(n * line.cycles(wide, rows, image, target) for n, wide in groups)
+
+    sizes = _tiles(blocks, UNKNOWN, line.roles.width, line.roles.flat, target)
+    return min(sizes, key=lambda size: math.prod(cost(size, i) for i in IMAGES))
 
 
 def whole_tile_size(blocks: int, pixels: int, target: Target) -> tuple[int, int]:
@@ -111,10 +160,28 @@ def _fits(flat: Flat | None, rows: int, width: int, target: Target) -> bool:
     return rows * width + loads + weights <= target.vector_registers
 
 
-def tile_cost(columns: int, pixels: int, machine: Machine, flat: Flat | None = None) -> float:
-    """Cycles of a step; of taps that are written out, of all of them."""
+def tile_cost(
+    columns: int,
+    pixels: int,
+    machine: Machine,
+    flat: Flat | None = None,
+    from_l2: int = 0,
+    *,
+    waits: bool = True,
+) -> float:
+    """Cycles of a step; of taps that are written out, of all of them.
+
+    Args:
+        columns: Blocks of outputs.
+        pixels: Rows of the tile, all of their pixels.
+        machine: The machine.
+        flat: How taps are written out.
+        from_l2: Registers of weights that come from the second cache.
+        waits: Whether few sums wait for one another.
+    """
     if flat is None:
-        return machine.step_cycles(columns * pixels, columns + pixels)
+        chain, loads = int(waits), columns + pixels
+        return machine.step_cycles(columns * pixels, loads, chain=chain, from_l2=from_l2)
     loads = flat.loads(pixels) + flat.taps
     each = machine.step_cycles(flat.taps * pixels, loads, chain=flat.taps)
     return each - machine.loop_cycles + machine.taps_cycles

@@ -22,6 +22,8 @@ MOST_ROWS = 16
 """Tiles of a register tile, at most."""
 RUNS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 """Register tiles along a run of tiles."""
+SHARERS = 2
+"""Register tiles of an unknown number that share what they ask for, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,17 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
                         best = cost, replace(plan, prefetch=far)
     assert best is not None
     return best[1]
+
+
+def sharers(group: TileGroup, plan: TilePlan) -> int | None:
+    """Register tiles that share what is asked for of the next weights; None for all of a chunk.
+
+    Of unknown sizes no more than a small image has: what they are not asked for is waited for.
+    """
+    if group.is_known:
+        return None
+    small = min(math.prod(image) for image in _images(group))
+    return min(SHARERS, -(-min(plan.tiles, small) // plan.rows))
 
 
 def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourhood:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.marks import COMPACT, TAIL
+from unity.ir.marks import ACCUMULATORS, COMPACT, TAIL
 from unity.ir.prim_expr import Binary, PrimVar, imm
 from unity.ir.stmt import For
 from unity.machine.target import Target
@@ -26,7 +26,7 @@ from ...schedule.schedule import Schedule
 from ...tactics.reshaping import joining
 from ..rule import GroupSteps, Results, group_by_steps
 from ..stages import Stages
-from .plan import TilePlan, legal_plans, plan_for
+from .plan import TilePlan, legal_plans, plan_for, sharers
 
 UNROLL = 8
 """Steps of the product's innermost loop in a row, at most."""
@@ -172,15 +172,20 @@ def _products(sch: Schedule, group: TileGroup, how: TilePlan, result: str) -> No
     lane = at.pop(group.lane_out)
     outer = [*at.values()]
     sch.reorder(*outer, panel, tile, begin, step, several, row, column, lane)
-    if None in [number(a.extent) for a in group.tiles[-2:]]:
+    if not group.is_known:
+        assert sch.target is not None
         sch.annotate(tile, TAIL, COMPACT)  # else two thirds of the kernel's code
+        sch.annotate(several, ACCUMULATORS, sch.target.machine.fma_in_flight)
     sch.reverse_compute_at(result, tile)
     sch.store_at(product.name, 0, tile)
     if how.prefetch:
         _, block = block_path(sch.func, product.name)
         index = next(k for k, r in enumerate(block.reads) if r.buffer is group.weights.buffer)
         following = panel if how.panels > 1 else outer[-1]
-        lines = sch.prefetch(product.name, index, following, step, tile, all_share=True)
+        share = sharers(group, how)
+        lines = sch.prefetch(
+            product.name, index, following, step, tile, all_share=True, sharers=share
+        )
         sch.unroll(sch.get_loops(lines)[-1])
     init = sch.decompose_reduction(product.name, begin)
     for loop in (lane, sch.get_loops(init)[-1], sch.get_loops(result)[-1]):

@@ -200,15 +200,17 @@ class StorageSteps(State):
         distance: int = 1,
         when: ConditionLike | None = None,
         all_share: bool = False,
+        sharers: int | None = None,
     ) -> BlockRef:
         """What a block reads in a later iteration of a loop is asked for; gives what asks."""
         shared = None if shared_by is None else self._var(shared_by)
         ahead, here = self._var(loop), self._var(at)
         name, k = self._at_access("prefetch", block, index, "read")
         fact = None if when is None else condition_of(when, self.func)
-        done = p.prefetch(self.func, name, k, ahead, here, shared, distance, fact, all_share)
+        shares = all_share, sharers
+        done = p.prefetch(self.func, name, k, ahead, here, shared, distance, fact, *shares)
         said = None if fact is None else text(fact)
-        args = (as_ref(block), index, loop, at, shared_by, distance, said, all_share)
+        args = (as_ref(block), index, loop, at, shared_by, distance, said, *shares)
         return self._block("prefetch", args, done)
 
     @step

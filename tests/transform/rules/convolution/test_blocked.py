@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.transform.cases import floats
+from tests.transform.tensor.kernels import assert_same
 from unity.interpreter import run_prim_func
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
@@ -25,9 +26,10 @@ from unity.op.table import OPS
 from unity.transform.blocks.extents import number
 from unity.transform.passes import Context
 from unity.transform.rules.default import DefaultRules, schedule
+from unity.transform.schedule import default_rules
 from unity.transform.tensor import CompactBuffers
 
-from ..kernels import unscheduled
+from ..kernels import lowered, unscheduled
 
 TARGET = replace(Context().target, vector_bits=512, vector_registers=32, threads=2)
 SHORT = replace(TARGET, vector_bits=256, vector_registers=16)
@@ -123,6 +125,25 @@ def test_pixels_may_be_unknown(
     for height, width in ((5, 5), (4, 23)):
         arrays = floats(0, (1, blocks, height, width, lanes), w)
         check(after, arrays, {size_var(H): height, size_var(W): width}, **attrs)
+
+
+def test_what_is_left_of_a_line_does_not_wait_for_itself() -> None:
+    """Few sums have copies, so that the multipliers are busy: pixels at a border, and rests."""
+    func = kernel((1, 4, H, W, 8), (4, 4, 3, 3, 8, 8), padding=1)
+    after = lowered(schedule(func, SHORT), SHORT)
+    sums = [s for s in walk_stmt(after.body) if isinstance(s, Allocate)]
+    within = [sum(isinstance(x, Allocate) for x in walk_stmt(s)) for s in sums]
+    assert max(within) == 4  # of a pixel, of which each sum is there four times
+    for height, width in ((3, 1), (2, 4)):
+        assert_same(func, after, {"h": height, "w": width})
+
+
+def test_channels_of_unknown_planes_stand_in_a_row() -> None:
+    """As those of known ones do: no pixel of one plane is one of another."""
+    w = (2, 3, 7, 7, 1, 8)
+    (known,) = default_rules(kernel((1, 3, 40, 40, 1), w, padding=3, strides=2), SHORT)
+    (unknown,) = default_rules(kernel((1, 3, H, W, 1), w, padding=3, strides=2), SHORT)
+    assert [r.decisions["steps"] for r in (known, unknown)] == [3, 3]
 
 
 def test_lines_of_unknown_number_are_shared_among_threads() -> None:

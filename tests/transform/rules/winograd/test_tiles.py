@@ -29,7 +29,7 @@ from unity.transform.graph import FuseOps, FuseTir, LegalizeOps
 from unity.transform.passes import Context
 from unity.transform.roles.winograd import TileGroup, tile_group
 from unity.transform.rules.default import schedule
-from unity.transform.rules.winograd.plan import plan_for
+from unity.transform.rules.winograd.plan import plan_for, sharers
 from unity.transform.schedule import Schedule, default_rules, default_schedule
 from unity.transform.tensor import CompactBuffers, OpenBlocks
 
@@ -222,3 +222,20 @@ def test_no_thread_is_idle_whatever_the_image() -> None:
         groups = 4 // (plan.columns * plan.panels) if plan.together else 1
         tasks = [n / groups for n in (*[plan.tiles] * whole, rest) if n for _ in range(groups)]
         assert sum(tasks[: -(-len(tasks) // 2)]) <= 0.65 * tiles
+
+
+@pytest.mark.parametrize(("depth", "asking"), [(16, 2), (32, 1)])
+def test_weights_are_asked_for_by_no_more_tiles_than_small_images_have(
+    depth: int, asking: int
+) -> None:
+    """Stages at a part of an image's size: of 112 pixels they have four tiles, and a single one."""
+    rows, columns = floordiv(H + depth - 1, depth), floordiv(W + depth - 1, depth)
+    target = replace(LARGE, vector_bits=256, vector_registers=16)
+    func = kernel((1, 32, rows, columns, 8), (4, 4, 32, 32, 8, 8), tile=2, padding=1)
+    group = group_of(func, target)
+    assert group is not None
+    plan = replace(plan_for(group, target), rows=6, tiles=24, prefetch=True)
+    assert sharers(group, plan) == asking
+    known = group_of(kernel((1, 32, 7, 7, 8), (4, 4, 32, 32, 8, 8), tile=2, padding=1), target)
+    assert known is not None
+    assert sharers(known, plan) is None

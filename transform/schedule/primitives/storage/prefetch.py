@@ -55,6 +55,7 @@ def prefetch(
     distance: int = 1,
     when: PrimExpr | None = None,
     all_share: bool = False,
+    sharers: int | None = None,
 ) -> Outcome:
     """In each iteration of `at`, lines are asked for that the block reads there later.
 
@@ -74,6 +75,7 @@ def prefetch(
         when: A fact about sizes; where it does not hold, nothing is asked for.
         all_share: Whether iterations of `shared_by` in which the block does not run have their
             share, too, for which nobody asks then: how long a share is may be known by that.
+        sharers: How many iterations of `shared_by` share at most, the first ones; None for all.
 
     Returns:
         The block that asks, in a loop over lines.
@@ -114,6 +116,8 @@ def prefetch(
     buffer = read.buffer
     if distance < 1:
         raise illegal("prefetch, argument 6 'distance'", f"it must be positive, got {distance}")
+    if sharers is not None and sharers < 1:
+        raise illegal("prefetch, argument 9 'sharers'", f"it must be positive, got {sharers}")
     if when is not None and not over_sizes(when):
         raise illegal("prefetch, argument 7 'when'", f"{text(when)} is no fact about sizes")
     (above, ahead), (here, loop) = loop_path(func, var), loop_path(func, at)
@@ -131,8 +135,8 @@ def prefetch(
         raise illegal("prefetch, argument 5 'shared_by'", why)
     line, known = PrimVar("line"), known_at(here)
     as_they_are = share is None or beside or all_share
-    sharers = share if as_they_are or share is None else _sharers(share, here, block)
-    nth, each, predicate = _part(line, lines.count, sharers, known)
+    sharing = share if as_they_are or share is None else _sharers(share, here, block)
+    nth, each, predicate = _part(line, lines.count, sharing, sharers, known)
     known = known.with_extent(line, imm(0), each)
     around = [x for x in loops_of(scope_path(path)) if any(x.var in variables(p) for p in places)]
     outside = [] if loop is ahead else _outside(ahead, around)  # asked once, not with each line
@@ -264,21 +268,22 @@ def _sharers(share: For, here: Path, block: Block) -> For:
 
 
 def _part(
-    line: PrimVar, total: int, share: For | None, known: Analyzer
+    line: PrimVar, total: int, share: For | None, sharers: int | None, known: Analyzer
 ) -> tuple[PrimExpr, PrimExpr, PrimExpr | None]:
     """Which line of all is meant, how many there are to ask for, and the condition for that."""
     if share is None:
         return line, imm(total), None
-    each = known.simplify(
-        Binary("floordiv", Binary("add", imm(total - 1), share.extent), share.extent)
-    )
+    count = share.extent
+    if sharers is not None:
+        count = known.simplify(Binary("min", count, imm(sharers)))
+    each = known.simplify(Binary("floordiv", Binary("add", imm(total - 1), count), count))
     sharer = Binary("sub", share.var, share.begin)
     last = Binary("sub", imm(total), each)
     nth = Binary("add", Binary("min", Binary("mul", sharer, each), last), line)
     clamped = known.with_extent(line, imm(0), each).simplify(nth)
-    if not isinstance(share.extent, Imm):
+    if not isinstance(count, Imm):
         return clamped, each, None  # what is asked for twice costs less than a condition
-    sharers = Binary("floordiv", Binary("add", imm(total - 1), each), each)
-    busy = known.simplify(Binary("add", share.begin, sharers))
+    asking = Binary("floordiv", Binary("add", imm(total - 1), each), each)
+    busy = known.simplify(Binary("add", share.begin, asking))
     all_are = known.prove(Compare("lt", share.var, busy))
     return clamped, each, None if all_are else Compare("lt", share.var, busy)
