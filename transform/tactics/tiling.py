@@ -71,7 +71,22 @@ def tiling_of(
     by_rows = packing is None and _is_mostly_written(layout, reduction, rows, target)
     chunk = 0 if by_rows else _chunk(layout, reduction, target, packing, rows, beside, vectors)
     steps, grain = _steps(layout, reduction), target.machine.grain("multiply_adds")
-    return Tiling(rows, beside, vectors, steps, chunk, by_rows, False, packing is not None, grain)
+    ahead = packing is not None and _asks(layout, packing, rows, width, target)
+    return Tiling(rows, beside, vectors, steps, chunk, by_rows, ahead, packing is not None, grain)
+
+
+def _asks(
+    layout: Layout, packing: Packing, rows_in_tile: int, vectors: int, target: Target
+) -> bool:
+    """Whether columns of unknown number are asked for before the first tile of rows copies them.
+
+    So they are where a panel is more than the first cache holds, of as many as there may be.
+    """
+    rows, depth = None if layout.row is None else number(layout.row.extent), packing.depth
+    if packing.transposed or number(layout.column.extent) is not None or not rows or not depth:
+        return False
+    panel = depth * vectors * layout.lanes * packing.load.dtype.bytes
+    return rows > rows_in_tile and panel > target.l1_kept
 
 
 def _is_mostly_written(

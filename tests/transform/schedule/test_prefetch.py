@@ -285,3 +285,37 @@ def main(a: f32[Buffer, n, 4], c: f32[Buffer, 4]) -> None:
     sch.prefetch("sums", 0, step, step)
     assert_same(before, sch.func, {"n": k})
     assert_same(before, after(sch.func, *lowering()), {"n": k})
+
+
+def test_so_many_lines_are_asked_for_where_a_fact_holds() -> None:
+    """Their number stays one: the fact is asked, and no loop counts them."""
+    before = parse("""
+m = dim("m")
+
+
+@script.prim_func
+def main(
+    a: f32[Buffer, m, 4], b: f32[Buffer, 4, 64], c: f32[Buffer, m, 64], m: T.size
+) -> None:
+    for j, i, l, k in T.grid(2, m, 4, 32):
+        with T.block("product"):
+            vi = T.axis.spatial(m, i)
+            vj = T.axis.spatial(64, j * 32 + k)
+            vk = T.axis.reduce(4, l)
+            with T.init():
+                c[vi, vj] = 0.0
+            c[vi, vj] += a[vi, vk] * b[vk, vj]
+""").prim_funcs()["main"]
+    sch = Schedule(before)
+    strip, row, step, _ = sch.get_loops("product")
+    (block,) = (s for s in walk_stmt(sch.func.body) if isinstance(s, Block))
+    index = next(k for k, r in enumerate(block.reads) if r.buffer.name == "b")
+    lines = sch.prefetch(
+        "product", index, strip, step, row, when="m > 2", sharers=1, all_share=True
+    )
+    assert sch.extent(sch.get_loops(lines)[-1]) == 2
+    assert "T.where(m > 2 and i < 1)" in str(sch.func)
+    again = Schedule(before).replay(Trace.from_json(sch.trace.to_json()))
+    assert str(again.func) == str(sch.func)
+    for m in (1, 5):
+        assert_same(before, after(sch.func, *lowering()), {"m": m})

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from unity.arith import bounds
 from unity.ir.marks import ACCUMULATORS, FITTING, TAIL
-from unity.ir.prim_expr import Compare, imm
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, imm
 from unity.ir.representative import LENGTH, representative_extent
 from unity.ir.stmt import Buffer
 from unity.ir.visit import substitute_prim
@@ -31,12 +31,12 @@ from unity.machine.target import Target
 from ...blocks.access import Reshaped, may_trap
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest
-from ...blocks.tree import Values, block_path, loops_of
+from ...blocks.tree import Values, block_path
 from ...roles.chunked_columns import chunked_columns, may_read_points
 from ...roles.panels import PanelLayout, panel_layout
 from ...roles.reduction import rows_of
 from ...schedule.index_map import IndexMap
-from ...schedule.refs import LoopRef
+from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
 from ...tactics.row_blocks import MOST, tiles_of_block
@@ -62,6 +62,8 @@ MOST_STEPS = 16
 """Steps in a row, at most."""
 MOST_RUNS = 64
 """Runs of steps, at most."""
+SHARERS = 2
+"""Tiles of an unknown number that share what they ask for, at most."""
 LEAST_ROWS = 4
 """Rows for which weights are asked for: fewer do so little that the memory's own prefetching keeps
 up, and asking before each step would cost a twentieth of it."""
@@ -383,24 +385,39 @@ def _ahead(
     assert layout.row is not None
     _, block = block_path(sch.func, sums)
     index = next(k for k, r in enumerate(block.reads) if r.buffer is layout.load.buffer)
-    enough = Compare("ge", layout.row.extent, imm(LEAST_ROWS)) if product.rows is None else None
-    if product.depth is None:
+    rows, steps = layout.row.extent, product.depth
+    if steps is None:
+        enough = Compare("ge", rows, imm(LEAST_ROWS)) if product.rows is None else None
         sch.prefetch(sums, index, following, step, tile, when=enough)
         return step
-    each = how.steps * layout.stride * layout.load.dtype.bytes
     if product.rows is not None and min(how.tiles, -(-product.rows // how.rows)) == 1:
-        assert sch.target is not None
-        further = max(1, sch.target.machine.ahead_bytes // each)  # each panel is read only once
-        lines = sch.prefetch(sums, index, step, step, None, further)
-    else:  # each tile an interval of its own, in the order in which it lies
-        lines = sch.prefetch(sums, index, following, tile, tile, when=enough)
-        steps = -(-product.depth // how.runs // how.steps)
-        several, _ = sch.split(sch.get_loops(lines)[-1], [steps, None])
+        assert sch.target is not None  # each panel is read only once
+        each = how.steps * layout.stride * layout.load.dtype.bytes
+        further = max(1, sch.target.machine.ahead_bytes // each)
+        _written_out(sch, sch.prefetch(sums, index, step, step, None, further))
+        return step
+    ways: list[tuple[PrimExpr | None, int | None]] = [(None, None)]
+    if product.rows is None:  # a number of lines for each step, which no loop has to count
+        least, one = Compare("ge", rows, imm(LEAST_ROWS)), imm(how.rows)
+        ways = [(Compare("gt", rows, one), SHARERS)]
+        if how.rows >= LEAST_ROWS:
+            ways.append((Binary("and", least, Compare("le", rows, one)), 1))
+    for when, sharers in ways:  # each tile an interval of its own, in the order in which it lies
+        all_share = sharers is not None
+        lines = sch.prefetch(
+            sums, index, following, tile, tile, when=when, all_share=all_share, sharers=sharers
+        )
+        several, _ = sch.split(sch.get_loops(lines)[-1], [-(-steps // how.runs // how.steps), None])
         step = sch.fuse_siblings(several, step)
-    along = loops_of(block_path(sch.func, lines.name)[0])[-1]
-    if number(along.extent) is not None:  # not where runs end within an interval
-        sch.unroll(sch.get_loops(lines)[-1])
+        _written_out(sch, lines)
     return step
+
+
+def _written_out(sch: Schedule, lines: BlockRef) -> None:
+    """What asks for lines, where it is known how many: not where runs end within an interval."""
+    along = sch.get_loops(lines)[-1]
+    if sch.extent(along) is not None:
+        sch.unroll(along)
 
 
 PACKED_READ = group_by_steps(

@@ -14,7 +14,7 @@ from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, dim, floordiv
 from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Imm, PrimVar, imm
-from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Store
+from unity.ir.stmt import Allocate, Evaluate, For, IfThen, PrimFunc, Store
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.script import parse
@@ -191,9 +191,17 @@ def test_tiles_of_few_sums_have_them_several_times() -> None:
 
 
 def test_of_unknown_rows_few_ask_for_nothing() -> None:
+    """Those of one tile ask for all that follows, others for a part; no step counts lines."""
     func = kernel((ROWS, 64), (3, 64, 64), 192)
     sch = default_schedule(func, replace(WIDE, l2_bytes=64 << 10))
-    assert [step.args[6] for step in sch.trace if step.name == "prefetch"] == ["rows >= 4"]
+    asking = [step.args[6:9] for step in sch.trace if step.name == "prefetch"]
+    assert asking == [("rows > 6", True, 2), ("rows >= 4 and rows <= 6", True, 1)]
+    low = after(sch.kernel(), *lowering())
+    loops = [s for s in walk_stmt(low.body) if isinstance(s, For)]
+    asking_ones = [s for s in loops if any(isinstance(x, Evaluate) for x in walk_stmt(s.body))]
+    innermost = [s for s in asking_ones if not any(isinstance(x, For) for x in walk_stmt(s.body))]
+    assert innermost
+    assert all(isinstance(s.extent, Imm) for s in innermost)
 
 
 @pytest.mark.rotated(1)

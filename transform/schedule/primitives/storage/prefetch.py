@@ -33,6 +33,7 @@ from ....blocks.tree import (
     Values,
     all_blocks,
     block_path,
+    conjunction,
     illegal,
     known_at,
     loop_path,
@@ -155,10 +156,12 @@ def prefetch(
     load = Load(buffer, tuple(substitute_prim(i, own_axes) for i in lines.indices))
     own = unique(f"{buffer.name}_ahead", {b.name for b in all_blocks(func.body)})
     body = Evaluate(Intrinsic("prefetch", (load,), load.dtype))
-    asking = Block(own, tuple(axes), (), (), body, predicate=predicate)
     count = each
-    if when is not None:  # what divides is computed in any case, so that loops need not wait for it
+    if when is not None and isinstance(each, Imm):
+        predicate = conjunction([when, *([] if predicate is None else [predicate])])
+    elif when is not None:  # what divides is computed in any case: loops need not wait for it
         count = Binary("min", each, Select(when, imm(lines.count), imm(0)))
+    asking = Block(own, tuple(axes), (), (), body, predicate=predicate)
     nest: Stmt = For(line, imm(0), count, asking)
     inner = replace(loop, body=_begun_by(nest, loop.body))
     return Outcome(replaced(func, [(loop, inner)]), blocks=(own,))
