@@ -36,6 +36,8 @@ OTHERS = ("onnxruntime", "openvino")
 """Those of `PEERS` that are asked."""
 FORMS = {True: "fixed", False: "unknown"}
 Row = dict[str, Any]
+_WRONG = 1e-2
+"""What a result is off by, of its greatest number, that is no rounding: it is not measured."""
 
 
 class InForms(Protocol):
@@ -97,6 +99,8 @@ def measured(
                 relative_error(got, want)
                 for got, want in zip(of["unity"]().values(), of["onnxruntime"](), strict=True)
             )
+            if not error < _WRONG:
+                raise SystemExit(f"{work.name}, {form}, {threads} threads: off by {error:.2g}")
             rows.append(
                 {
                     "work": work.name,

@@ -10,7 +10,7 @@ from typing import ClassVar
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.marks import ACCUMULATORS
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Load, PrimVar, imm
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, For, PrimFunc, Stmt, Store
 from unity.ir.visit import (
     prim_loads,
@@ -223,13 +223,15 @@ def _several(s: _Steps, names: set[str]) -> Stmt:
     bound: set[PrimVar] = set()
     turns: list[Stmt] = []
     for k, buffers in enumerate((None, *copies)):
-        step = Binary("add", Binary("mul", at, imm(s.copies)), imm(k))
+        step: PrimExpr = Binary("add", Binary("mul", at, imm(s.copies)), imm(k))
+        if s.row.begin != imm(0):
+            step = Binary("add", s.row.begin, step)
         own = {b: replace(b) for b in temporaries(s.row.body)} if buffers else {}
         body = substitute_stmt(s.row.body, {s.row.var: step}, {**(buffers or {}), **own})
         turns.append(renewed(body, set() if k == 0 else names, bound))
     count = imm((number(s.row.extent) or 0) // s.copies)
     attrs = s.row.attrs.without(ACCUMULATORS)
-    row = replace(s.row, var=at, extent=count, body=sequence(turns), attrs=attrs)
+    row = replace(s.row, var=at, begin=imm(0), extent=count, body=sequence(turns), attrs=attrs)
     steps = replaced(PrimFunc((), s.whole), [(s.row, row)]).body
     begun: list[Stmt] = []
     joined: list[Stmt] = []

@@ -122,9 +122,11 @@ def test_pixels_may_be_unknown(
     before = kernel((1, blocks, H, W, lanes), w, **attrs)
     after = schedule(before, target)
     assert 8 <= max(tiles(after, target)) // w[-1] <= target.vector_registers - 2
+    low = lowered(after, target)
     for height, width in ((5, 5), (4, 23)):
         arrays = floats(0, (1, blocks, height, width, lanes), w)
         check(after, arrays, {size_var(H): height, size_var(W): width}, **attrs)
+        assert_same(before, low, {"h": height, "w": width})
 
 
 def test_what_is_left_of_a_line_does_not_wait_for_itself() -> None:
