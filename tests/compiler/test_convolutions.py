@@ -76,11 +76,15 @@ def drawn(seed: int) -> Case:
     )
 
 
-def program(case: Case, weight: Floats, first: Floats) -> unity.IRModule:
+def program(
+    case: Case, weight: Floats, first: Floats, sizes: tuple[int | str, int | str] | None = None
+) -> unity.IRModule:
     """A 1x1 convolution, which brings blocks about, then the one in question."""
-    n, (h, w) = case.batch, case.size
+    n, (h, w) = case.batch, sizes or case.size
+    symbols = "".join(f'{s} = dim("{s}", min=1)\n' for s in (h, w) if isinstance(s, str))
     return parse(
         f"""
+{symbols}
 @script.function
 def main(x: f32[Tensor, {n}, {case.channels}, {h}, {w}]):
     with R.dataflow():
@@ -122,15 +126,54 @@ def test_a_known_convolution(case: Case, target: Target) -> None:
     check(case, target)
 
 
+SIZES = ((5, 6), (7, 7), (9, 13), (14, 14), (23, 8), (40, 41))
+"""Of images: lines shorter than a tile, such as end in smaller ones, and some tiles."""
+
+
+@pytest.mark.rotated(1)
+@TARGETS
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(64, 64, (0, 0), (3, 3), (1, 1, 1, 1)),
+        Case(256, 64, (0, 0), (3, 3), (1, 1, 1, 1)),
+        Case(48, 96, (0, 0), (3, 3), (1, 1, 1, 1), (2, 2)),
+        Case(96, 96, (0, 0), (3, 3), (1, 1, 1, 1), groups=96),
+        Case(32, 32, (0, 0), (5, 5), (2, 2, 2, 2), (2, 2), groups=32),
+        Case(40, 72, (0, 0), (3, 3), (2, 2, 2, 2), dilation=(2, 2)),
+        Case(3, 32, (0, 0), (7, 7), (3, 3, 3, 3), (2, 2)),
+        Case(64, 24, (0, 0), (1, 1), (0, 0, 0, 0)),
+    ],
+    ids=str,
+)
+def test_a_convolution_of_any_size(case: Case, target: Target) -> None:
+    """Some seconds each: a kernel of unknown size has a version of its tiles for each rest."""
+    weight, first = weights(case)
+    module = program(case, weight, first, ("h", "w"))
+    exe = unity.compile(module, replace(target, threads=1), cache=None)
+    for size in SIZES:
+        compare(exe, replace(case, size=size), weight, first)
+
+
 def check(case: Case, target: Target) -> None:
-    """Compare compiled code with float64 arithmetic."""
-    rng = np.random.default_rng(0)
-    k = case.kernel
-    shape = (case.outputs, case.channels // case.groups, *k)
-    weight = rng.standard_normal(shape).astype(np.float32)
-    first = rng.standard_normal((case.channels, case.channels, 1, 1)).astype(np.float32)
-    x = rng.standard_normal((case.batch, case.channels, *case.size)).astype(np.float32)
+    """Compile it for its size."""
+    weight, first = weights(case)
     exe = unity.compile(program(case, weight, first), target, cache=None)
+    compare(exe, case, weight, first)
+
+
+def weights(case: Case) -> tuple[Floats, Floats]:
+    """Those of the convolution in question, and of the one before."""
+    rng = np.random.default_rng(0)
+    shape = (case.outputs, case.channels // case.groups, *case.kernel)
+    weight = rng.standard_normal(shape).astype(np.float32)
+    return weight, rng.standard_normal((case.channels, case.channels, 1, 1)).astype(np.float32)
+
+
+def compare(exe: unity.Executable, case: Case, weight: Floats, first: Floats) -> None:
+    """Compare compiled code with float64 arithmetic."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((case.batch, case.channels, *case.size)).astype(np.float32)
     ones = first[:, :, 0, 0].astype(np.float64)
     a = np.maximum(np.einsum("nchw,oc->nohw", x.astype(np.float64), ones), 0)
     expected = np.maximum(convolved(a, weight.astype(np.float64), case), 0)
