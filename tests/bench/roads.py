@@ -26,7 +26,7 @@ import onnx
 import unity
 from unity.errors import UnityError
 from unity.runtime.executable import Executable
-from unity.tuning.timing import interleaved
+from unity.tuning.race import interleaved
 
 from .machine import machine
 from .peers import relative_error

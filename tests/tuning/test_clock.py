@@ -12,7 +12,7 @@ from typing import Self
 
 import pytest
 
-from unity.tuning import timing
+from unity.tuning import race
 from unity.tuning.clock import Clock, Fastest, Lap
 
 
@@ -66,38 +66,71 @@ def test_undisturbed_laps_are_believed_before_faster_ones() -> None:
     assert (fastest.seconds, fastest.undisturbed, fastest.laps) == (2.5, 2, 4)
 
 
-def test_who_was_only_disturbed_stays_in_the_race(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first program is as fast as the second, but is disturbed in its first turns."""
-    calls = {"unlucky": 0, "lucky": 0}
-    last = ""
+class Scripted(Clock):
+    """A clock that is told what laps take, by the program that ran last."""
 
-    def program(name: str) -> Callable[[], None]:
+    def __init__(self, lap: Callable[[str, int], Lap]) -> None:
+        super().__init__()
+        self._lap, self._laps, self.last = lap, 0, ""
+        self.calls: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing was opened."""
+
+    def since(self, begin: object) -> Lap:
+        self._laps += 1
+        return self._lap(self.last, self._laps)
+
+    def program(self, name: str) -> Callable[[], None]:
+        """One that counts its calls."""
+
         def run() -> None:
-            nonlocal last
-            last = name
-            calls[name] += 1
+            self.last = name
+            self.calls[name] = self.calls.get(name, 0) + 1
 
         return run
 
-    class Scripted(Clock):
-        def __enter__(self) -> Self:
-            return self
 
-        def __exit__(
-            self,
-            kind: type[BaseException] | None,
-            error: BaseException | None,
-            trace: TracebackType | None,
-        ) -> None:
-            """Nothing was opened."""
+def raced(clock: Scripted, monkeypatch: pytest.MonkeyPatch, *names: str) -> list[float]:
+    monkeypatch.setattr(race, "Clock", lambda: clock)
+    return race.interleaved([clock.program(n) for n in names], (), 0.01, spinning=False)
 
-        def since(self, begin: object) -> Lap:
-            disturbed = last == "unlucky" and calls[last] < 16
-            return Lap(0.05 if disturbed else 0.02, disturbed)
 
-    monkeypatch.setattr(timing, "Clock", Scripted)
-    monkeypatch.setattr(timing, "_PAUSE", 0.0)
-    assert timing.interleaved([program("unlucky"), program("lucky")], (), 0.01) == [0.02, 0.02]
+def test_who_was_only_disturbed_stays_in_the_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first program is as fast as the second, but is disturbed in its first turns."""
+
+    def lap(name: str, _: int) -> Lap:
+        disturbed = name == "unlucky" and clock.calls[name] < 16
+        return Lap(0.05 if disturbed else 0.02, disturbed)
+
+    clock = Scripted(lap)
+    assert raced(clock, monkeypatch, "unlucky", "lucky") == [0.02, 0.02]
+
+
+def test_neighbours_in_time_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine is fast for one lap of the slower program: its fastest run is the faster one."""
+
+    def lap(name: str, count: int) -> Lap:
+        slow = 1.0 if name == "slower" and count == 13 else 2.0
+        return Lap(slow * {"slower": 0.01, "faster": 0.009}[name], disturbed=False)
+
+    slower, faster = raced(Scripted(lap), monkeypatch, "slower", "faster")
+    assert slower == 0.01
+    assert faster / slower == pytest.approx(0.9)
+
+
+def test_who_is_far_behind_takes_no_further_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Scripted(lambda name, _: Lap(0.05 if name == "far" else 0.02, disturbed=False))
+    assert raced(clock, monkeypatch, "usual", "far", "other") == [0.02, 0.05, 0.02]
+    assert clock.calls["far"] < clock.calls["other"] == clock.calls["usual"]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +146,6 @@ def test_races_are_repeated_until_two_agree(
     ratios: list[float], taken: float, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = list(ratios)
-    monkeypatch.setattr(timing, "interleaved", lambda *_: [1.0, left.pop(0)])
-    assert timing.agreeing([print, print], (), 0.1, 5) == [1.0, taken]
+    monkeypatch.setattr(race, "interleaved", lambda *_, **__: [1.0, left.pop(0)])
+    assert race.agreeing([print, print], (), 0.1, 5) == [1.0, taken]
     assert len(ratios) - len(left) == count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -14,7 +14,9 @@ from tests.transform.rules.families import narrow
 from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
 from unity.ir.equality import structural_equal
+from unity.ir.prim_expr import imm
 from unity.ir.stmt import PrimFunc
+from unity.ir.visit import temporaries
 from unity.machine.target import Target
 from unity.transform import Context, pipeline
 from unity.transform.rules.canonical import canonical
@@ -354,3 +356,37 @@ def test_what_reads_across_is_turned_in_registers() -> None:
         "vectorize", "unroll", "parallel",
     ]  # fmt: skip
     assert_same(task.func, laid.func, {})
+
+
+@pytest.mark.parametrize("by", ["R.matmul(x, w)", "R.matmul(x, R.permute_dims(w))"])
+def test_a_factor_may_be_copied_in_panels_of_a_tile(by: str) -> None:
+    """A tile's columns lie side by side in the copy, step by step; what is over is not read."""
+    text = SMALL.replace("R.matmul(x, w)", by).replace(" 32]", " 44]")
+    text = text.replace(" 12, 44" if "permute" in by else "nothing", " 44, 12")
+    (task,) = [t for t in tasks(text) if "matmul" in t.name]
+    space, random, lanes = ProgramSpace(task.func, TARGET, multi_level_tiles), Random(0), 8
+    found: set[int] = set()
+    for _ in range(24):
+        point = space.sample(random)
+        assert point is not None
+        func = space.schedule(point).func
+        for copy in [b for b in temporaries(func.body) if len(b.shape) == 3]:
+            columns = next(c for c in (lanes * k for k in (1, 2, 3, 4)) if imm(c) == copy.shape[2])
+            assert copy.shape[:2] == (imm(-(-44 // columns)), imm(12))
+            if columns not in found:
+                assert_same(task.func, func, {})
+            found.add(columns)
+    assert len(found) > 1
+
+
+def test_nothing_is_drawn_where_there_is_no_choice() -> None:
+    """An axis of one element has no factors; a search would draw them in vain."""
+    text = "@script.function\ndef main(x: f32[Tensor, 1, 1, 6, 8], w: f32[Tensor, 1, 1, 8, 16]):\n"
+    for task in tasks(text + "    return R.matmul(x, w)\n"):
+        for seed in range(4):
+            point = ProgramSpace(task.func, TARGET, multi_level_tiles).sample(Random(seed))
+            assert point is not None
+            laid = ProgramSpace(task.func, TARGET, multi_level_tiles).schedule(point)
+            drawn = [i.args[0] for i in laid.trace if i.name == "sample_categorical"]
+            assert drawn
+            assert not [one for one in drawn if isinstance(one, Sequence) and len(one) == 1]

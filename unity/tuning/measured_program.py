@@ -18,7 +18,8 @@ from unity.transform.pattern import Graph
 
 from .agreement import NARROW_TOLERANCE, copied, disagreement, tolerance_of
 from .kernel_times import KernelTimes, kernel_times
-from .timing import inputs_for, interleaved, sizes_for
+from .race import interleaved
+from .timing import inputs_for, sizes_for
 
 Build = Callable[[IRModule, Resolve], Executable]
 """Compiles a program with its sites resolved so."""
@@ -116,10 +117,12 @@ class MeasuredProgram:
         return True
 
     def times(self, names: Sequence[str], seconds: float) -> dict[str, float]:
-        """The fastest runs of some of what was compiled, all in turns."""
+        """What runs of some of what was compiled take, all in turns."""
         totals = dict.fromkeys(names, 0.0)
+        executables = [self.compiled[n] for n in names]
+        many = any(e.target.threads > 1 for e in executables)
         for args in self.inputs:
-            measured = interleaved([self.compiled[n] for n in names], args, seconds)
+            measured = interleaved(executables, args, seconds, spinning=many)
             for name, time in zip(names, measured, strict=True):
                 totals[name] += time
         return totals

@@ -1,10 +1,8 @@
-"""Timing of executables: inputs made up from types, runs of several taken in turns."""
+"""What executables are timed with: inputs made up from types, and the sizes of symbols."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,22 +13,6 @@ from unity.ir.graph import Function
 from unity.ir.representative import of_symbol
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
-
-from .clock import Clock, Fastest
-
-SECONDS = 0.25
-"""How long each executable is run, about."""
-_LEAST_RUNS = 5
-_MOST_RUNS = 400
-_FAIR_RUNS = 3
-_BEHIND = 1.6
-"""How many times the fastest a program may take to stay in the race after the first rounds."""
-_AGREE = 0.02
-"""How far the ratios of two races may be apart to be the same."""
-_STEADY, _STILL, _PATIENCE = 0.99, 8, 4
-"""Minima are steady that don't fall below this share in so many rounds; how much longer to wait."""
-_BATCH, _SHORT, _PAUSE = 1e-3, 1e-2, 4e-3
-"""Seconds: that a turn takes at least, below which a run is short, and between turns."""
 
 
 def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]:
@@ -103,107 +85,6 @@ def _number(d: Dim, sizes: Mapping[Symbol, int]) -> int:
     if isinstance(d, int):
         return d
     return evaluate(d, {s: sizes[s] for s in symbols_of(d)})
-
-
-def interleaved(
-    executables: Sequence[Callable[..., object]], args: Sequence[object], seconds: float = SECONDS
-) -> list[float]:
-    """The fastest run of each, all run in turns so that a noisy moment hits them alike.
-
-    On a busy machine, where minima keep falling or runs wait for a cpu, it goes on for longer; runs
-    that waited do not count where others did not (`Fastest`). Before its turn each gets a pause, in
-    which another one's spinning workers give up their cores, and if it is short a run that isn't
-    timed; what takes microseconds is run many times. What is far behind after some undisturbed
-    turns takes no further part.
-
-    Args:
-        executables: What to run.
-        args: What with.
-        seconds: How long each is to be run, about.
-    """
-    with Clock() as clock:
-        runs = [_Turns(exe, args, clock) for exe in executables]
-        begin, spent = time.perf_counter(), 0.0
-        still = rounds = 0
-        while rounds < _LEAST_RUNS or (
-            rounds < _MOST_RUNS
-            and (spent < seconds or (still < _STILL and spent < _PATIENCE * seconds))
-        ):
-            least = min(r.best for r in runs)
-            before = [r.best for r in runs]
-            racing = [r for r in runs if r.undisturbed < _FAIR_RUNS or r.best < _BEHIND * least]
-            for run in racing:
-                run.turn()
-            better = any(r.best < _STEADY * b for r, b in zip(runs, before, strict=True))
-            known = all(r.undisturbed >= _LEAST_RUNS for r in racing)
-            still = 0 if better or not known else still + 1
-            rounds += 1
-            spent = (time.perf_counter() - begin) / len(runs)
-    return [run.best for run in runs]
-
-
-def agreeing(
-    executables: Sequence[Callable[..., object]],
-    args: Sequence[object],
-    seconds: float,
-    races: int,
-) -> list[float]:
-    """The fastest run of each, in one of some races that agree on how they compare.
-
-    A whole race may be run while some cpu is slow, or not there, for reasons that nobody tells. So
-    it is repeated until two give the same ratio of the last to the first; where none do, the one in
-    the middle counts.
-
-    Args:
-        executables: What to run, two or more.
-        args: What with.
-        seconds: How long each is to be run in a race, about.
-        races: How many there are at most.
-    """
-    found: list[list[float]] = []
-    while len(found) < races:
-        found.append(interleaved(executables, args, seconds))
-        found.sort(key=lambda times: times[-1] / times[0])
-        for fewer, more in pairwise(found):
-            if more[-1] / more[0] <= (1 + _AGREE) * fewer[-1] / fewer[0]:
-                return fewer
-    return found[len(found) // 2]
-
-
-class _Turns:
-    """Carries how an executable is run in its turn, and its fastest run."""
-
-    def __init__(self, call: Callable[..., object], args: Sequence[object], clock: Clock) -> None:
-        self._run = call
-        self._clock = clock
-        self._args = args
-        call(*args)
-        self._fastest = Fastest()
-        self._batch = 1
-        self.turn()
-        self._batch = max(1, int(_BATCH / max(self.best, 1e-9)))
-        self._fastest = Fastest()
-
-    @property
-    def best(self) -> float:
-        """Seconds of the fastest run yet; infinite before the first."""
-        return self._fastest.seconds
-
-    @property
-    def undisturbed(self) -> int:
-        """Turns in which no thread waited for a cpu."""
-        return self._fastest.undisturbed
-
-    def turn(self) -> None:
-        """Some runs; the average of a batch counts as one."""
-        run, args = self._run, self._args
-        time.sleep(_PAUSE)
-        for _ in range(self._batch if self._batch > 1 or self.best < _SHORT else 0):
-            run(*args)
-        begin = self._clock.mark()
-        for _ in range(self._batch):
-            run(*args)
-        self._fastest.add(self._clock.since(begin), self._batch)
 
 
 def assignments(sizes: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:

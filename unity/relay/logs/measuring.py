@@ -26,7 +26,8 @@ from unity.transform import Context
 from unity.transform.schedule import ScheduleDefault
 from unity.tuning import Database
 from unity.tuning.database import key_of
-from unity.tuning.timing import inputs_for, interleaved, sizes_for
+from unity.tuning.race import interleaved
+from unity.tuning.timing import inputs_for, sizes_for
 from unity.tuning.versions import versions
 
 from .candidates import applied, candidate

@@ -15,13 +15,14 @@ from unity.errors import UnityError
 from unity.ir.prim_expr import PrimVar
 from unity.ir.visit import variables
 from unity.transform.blocks.tree import block_path
-from unity.transform.schedule.index_map import IndexMap
 from unity.transform.schedule.refs import BlockRef, LoopRef
 from unity.transform.schedule.schedule import Schedule
 
+from .panels import factors, lane_axis, panels
 from .tiles import (
     VECTORS,
     along,
+    columns_of,
     factor_of,
     lanes_of,
     multiplies,
@@ -43,7 +44,8 @@ def rows_together(sch: Schedule) -> None:
     if not any("R" in sch.axis_kinds(b) for b in sch.get_blocks()[:-1]):
         raise UnityError("nothing is summed before the last block")
     products = [b for b in sch.get_blocks() if "R" in sch.axis_kinds(b) and multiplies(sch, b)]
-    packed = {name for block in products for name in _pack(sch, block)}
+    columns = {block.name: columns_of(sch, block) for block in products}
+    packed = {name for block in products for name in _pack(sch, block, columns[block.name])}
     copies = {block.name: written_out(sch, block) for block in products}
     for block in sch.get_blocks()[:-1]:
         if "R" not in sch.axis_kinds(block) and block.name not in packed:
@@ -61,7 +63,7 @@ def rows_together(sch: Schedule) -> None:
         if block.name in packed:
             lay_out_copy(sch, block, lanes_of(sch))
         elif block.name in copies:
-            tile(sch, block, copies[block.name], _own(sch, block), cuts=(1,))
+            tile(sch, block, copies[block.name], _own(sch, block), columns[block.name], cuts=(1,))
         elif block.name not in laid:
             inner = sch.get_loops(block)[-1]
             if inner != row and sch.extent(inner) != 1:
@@ -69,25 +71,17 @@ def rows_together(sch: Schedule) -> None:
     sch.parallel(row)
 
 
-def _pack(sch: Schedule, block: BlockRef) -> list[str]:
-    """Factors of a product that are copied first, so that lanes and steps read them in order.
+def _pack(sch: Schedule, block: BlockRef, columns: int) -> list[str]:
+    """Factors of a product that are copied first, in panels that lanes and steps read in order.
 
-    One along whose rows lanes don't run is turned; whether another one is copied whose rows lie
-    apart is drawn.
+    One along whose rows lanes don't run is; whether another one is, is drawn.
     """
     made: list[str] = []
     found = block_path(sch.func, block.name)[1]
-    kinds = {a.var: kind for a, kind in zip(found.axes, sch.axis_kinds(block), strict=True)}
-    lane = [v for v, kind in kinds.items() if kind == "S"][-1]
-    for k, read in enumerate(found.reads):
-        used = [v for r in read.ranges for v in variables(r.begin) if v in kinds]
-        if lane not in used or len(set(used)) != len(used):
-            continue
-        order = sorted((v for v in used if v is not lane), key=lambda v: kinds[v] == "R")
-        if used == [*order, lane] or (used[-1] is lane and not _drawn(sch)):
-            continue
-        laid = IndexMap(tuple(kinds), (*order, lane))
-        made.append(sch.reindex_cache_read(block, k, "global", laid).name)
+    for k, axes in factors(found):
+        if axes[-1] is not lane_axis(found) or _drawn(sch):
+            layout = panels(found, axes, columns)
+            made.append(sch.reindex_cache_read(block, k, "global", layout).name)
     return made
 
 

@@ -2,8 +2,9 @@
 
 As Ansor's sketches: of a reduction, spatial loops are split in three and summed ones in two, in the
 order S S R R S; sums lie in registers, elementwise blocks are done where what they read is made or
-where what they make is read, outer loops go to threads and lanes run along the last axis. Other
-blocks are cut for threads and lanes. How long every part is, is left open.
+where what they make is read, outer loops go to threads and lanes run along the last axis. A factor
+that lanes run along may be copied first, a tile's columns side by side. Other blocks are cut for
+threads and lanes. How long every part is, is left open.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from unity.transform.blocks.tree import block_path as path_to
 from unity.transform.schedule.refs import AnyBlock, BlockRef, LoopRef
 from unity.transform.schedule.schedule import Schedule
 
+from .panels import factors, lay_out_panel
 from .turned import lay_out_copy, reads_across
 
 _REGISTERS = (1, 2, 3, 4, 6, 8)
+_COLUMNS = (1, 2, 3, 4)
+"""Registers that a tile's columns have."""
 _CUTS = (1, 2, 4, 8, 16)
 VECTORS = (1, 2, 4, 8)
 """Registers that a step along a row has."""
@@ -44,8 +48,11 @@ def multi_level_tiles(sch: Schedule) -> None:
         _inline_around(sch, block)
     done: set[str] = set()
     for block in tiled:
-        _tiled(sch, block)
+        panel = _tiled(sch, block)
         done |= _below(sch, block)
+        if panel is not None:
+            lay_out_copy(sch, panel, lanes_of(sch))
+            done.add(panel.name)
     for block in sch.get_blocks():
         if block.name not in done and not _is_laid_out(sch, block):
             cut(sch, block)
@@ -80,11 +87,19 @@ def _inline_around(sch: Schedule, main: BlockRef) -> None:
                 sch.compute_inline(block)
 
 
-def _tiled(sch: Schedule, main: BlockRef) -> None:
-    """Tiles of a reduction, its sums in registers, written out when they are complete."""
+def _tiled(sch: Schedule, main: BlockRef) -> BlockRef | None:
+    """Tiles of a reduction, its sums in registers, written out when they are complete.
+
+    Gives the block that copies panels of a factor, if one does.
+    """
     copy = written_out(sch, main)
-    outer = tile(sch, main, copy, sch.get_loops(main), cuts=_CUTS)
+    columns = columns_of(sch, main)
+    panel = None
+    if any(factors(path_to(sch.func, main.name)[1])) and sch.sample_categorical([0, 1], [0.5, 0.5]):
+        panel = lay_out_panel(sch, main, columns)
+    outer = tile(sch, main, copy, sch.get_loops(main), columns, _CUTS)
     sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+    return panel
 
 
 def written_out(sch: Schedule, main: BlockRef) -> BlockRef:
@@ -97,8 +112,30 @@ def written_out(sch: Schedule, main: BlockRef) -> BlockRef:
     return copy
 
 
+def columns_of(sch: Schedule, main: BlockRef) -> int:
+    """How many columns a tile of a reduction has, which is drawn: those of whole registers.
+
+    Args:
+        sch: The schedule.
+        main: The reduction, a loop for each of its axes.
+
+    Raises:
+        UnityError: It has no axis but those it sums over.
+    """
+    spatial = [k for k, kind in enumerate(sch.axis_kinds(main)) if kind == "S"]
+    if not spatial:
+        raise UnityError(f"{main.name} has no axis but those it sums over")
+    lanes = lanes_of(sch)
+    return factor_of(sch, sch.get_loops(main)[spatial[-1]], _COLUMNS, lanes) * lanes
+
+
 def tile(
-    sch: Schedule, main: BlockRef, copy: BlockRef, loops: Sequence[LoopRef], cuts: Sequence[int]
+    sch: Schedule,
+    main: BlockRef,
+    copy: BlockRef,
+    loops: Sequence[LoopRef],
+    columns: int,
+    cuts: Sequence[int],
 ) -> list[LoopRef]:
     """Part a reduction into tiles, with sums in registers that another block writes out.
 
@@ -107,6 +144,7 @@ def tile(
         main: The reduction.
         copy: The block that writes its sums out.
         loops: Those of its axes, in their order; they are the innermost ones.
+        columns: Of a tile, as `columns_of` has them.
         cuts: How many tiles may lie together, by axis.
 
     Returns:
@@ -114,30 +152,29 @@ def tile(
     """
     lanes = lanes_of(sch)
     kinds = sch.axis_kinds(main)
-    spatial = [x for x, kind in zip(loops, kinds, strict=True) if kind == "S"]
+    *rows, last = [x for x, kind in zip(loops, kinds, strict=True) if kind == "S"]
     summed = [x for x, kind in zip(loops, kinds, strict=True) if kind == "R"]
-    if not spatial:
-        raise UnityError(f"{main.name} has no axis but those it sums over")
     outer: list[LoopRef] = []
     middle: list[LoopRef] = []
     inner: list[LoopRef] = []
     room = sch.target.vector_registers if sch.target is not None else 16
-    for loop in spatial[:-1]:
-        registers = factor_of(sch, loop, [v for v in _REGISTERS if v <= room])
+    room //= columns // lanes
+    for loop in rows:
+        registers = factor_of(sch, loop, [v for v in _REGISTERS if v <= max(1, room)])
         room //= registers
         a, b, c = sch.split(loop, [None, factor_of(sch, loop, cuts, registers), registers])
         outer.append(a)
         middle.append(b)
         inner.append(c)
-    last = spatial[-1]
-    registers = factor_of(sch, last, [v for v in (1, 2, 3, 4) if v <= max(1, room)], lanes)
-    columns = [None, factor_of(sch, last, cuts, lanes * registers), registers, lanes]
-    a, b, c, lane = sch.split(last, columns)
+    together = factor_of(sch, last, cuts, columns)
+    a, b, c, lane = sch.split(last, [None, together, columns // lanes, lanes])
     steps = [sch.split(loop, [None, factor_of(sch, loop, (1, 2, 4, 8))]) for loop in summed]
     first, second = [s[0] for s in steps], [s[1] for s in steps]
-    order = [*outer, a, *middle, b, *first, *second, *inner, c, lane]
-    sch.reorder(*order)
-    sch.reverse_compute_at(copy, b)
+    middle.append(b)
+    if together > 1 and sch.sample_categorical([0, 1], [0.5, 0.5]):
+        middle = [b, *middle[:-1]]  # columns stay in the first cache, rows go by
+    sch.reorder(*outer, a, *middle, *first, *second, *inner, c, lane)
+    sch.reverse_compute_at(copy, middle[-1])
     zeros = sch.decompose_reduction(main, first[0])
     sch.vectorize(lane)
     vectorize_last(sch, zeros)
@@ -228,6 +265,8 @@ def factor_of(sch: Schedule, loop: LoopRef, values: Sequence[int], times: int = 
     """
     extent = sch.extent(loop)
     fits = [v for v in values if extent is None or v == 1 or v * times <= extent]
+    if len(fits) == 1:
+        return fits[0]  # no choice that a search would draw anew
     shares = [1.0 if extent is None else _filled(extent, v * times) ** _EVEN for v in fits]
     return sch.sample_categorical(fits, [share / sum(shares) for share in shares])
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from unity.errors import UnityError
-from unity.ir.prim_expr import PrimVar
+from unity.ir.prim_expr import Binary, PrimVar
 from unity.ir.stmt import Block, Region
 from unity.transform.blocks.tree import block_path
 from unity.transform.schedule.refs import AnyBlock, LoopRef
@@ -50,7 +50,7 @@ def lay_out_copy(sch: Schedule, block: AnyBlock, lanes: int) -> None:
     sch.vectorize(lane)
     for row in tile:
         sch.unroll(row)
-    _on_threads(sch, outer)
+    _on_threads(sch, outer if tile else outer[:-1] or outer)
 
 
 def reads_across(sch: Schedule, block: AnyBlock) -> bool:
@@ -63,8 +63,13 @@ def reads_across(sch: Schedule, block: AnyBlock) -> bool:
 
 
 def axis_along(block: Block, region: Region) -> int | None:
-    """Which axis a buffer's last dim is indexed by; None where it is no axis alone."""
+    """Which axis a buffer's last dim is indexed by; None where it is no axis alone.
+
+    Of a panel it is what is left of an axis by the panel's columns.
+    """
     last = region.ranges[-1].begin
+    if isinstance(last, Binary) and last.op == "floormod":
+        last = last.a
     axes = [a.var for a in block.axes]
     return axes.index(last) if isinstance(last, PrimVar) and last in axes else None
 

@@ -23,6 +23,7 @@ from unity.runtime.kernel_timer import NativeKernel
 from unity.runtime.program import CallKernel, KernelInfo, Return
 from unity.runtime.vm import Kernel
 
+from ..race import median_ratio
 from ..tasks.task import Place
 
 _LEAST, _MOST = 5, 300
@@ -90,7 +91,8 @@ class RunningProgram:
     ) -> list[dict[Place, float]]:
         """Seconds of a call of each kernel by default, and in some versions of the program.
 
-        The versions run by turns. Of all runs the faster half counts, by its mean.
+        The versions run by turns. Of the default's runs the faster half counts, by its mean; what
+        a version takes is the median of what it took of the default's time, turn by turn.
 
         Args:
             versions: Candidates that run in place of kernels.
@@ -114,12 +116,12 @@ class RunningProgram:
                 for k in order:
                     runs[k].append(made[k].run(args))
             for times, each in zip(found, runs, strict=True):
-                for kernel in each[0]:
-                    taken = sorted(sum(run[kernel]) for run in each)
-                    faster = taken[: (len(taken) + 1) // 2]
-                    calls = len(each[0][kernel])
+                for kernel, calls in each[0].items():
                     if calls:
-                        times[kernel, at] = sum(faster) / len(faster) / calls
+                        usual = [sum(run[kernel]) for run in runs[0]]
+                        faster = sorted(usual)[: (len(usual) + 1) // 2]
+                        by = median_ratio(usual, [sum(run[kernel]) for run in each])
+                        times[kernel, at] = by * sum(faster) / len(faster) / len(calls)
         return found
 
     def _version(self, at: int, candidates: Sequence[Instead], name: str) -> _Version:

@@ -17,8 +17,8 @@ from unity.runtime.artifact.read import load
 
 from ..agreement import copied, disagreement
 from ..clock import before_others
+from ..race import agreeing, interleaved
 from ..tasks.task import KERNEL, Place
-from ..timing import agreeing, interleaved
 from .program import RunningProgram, read
 
 _FAR, _LONG = 4.0, 2e-3
@@ -62,7 +62,10 @@ class Runner:
         assert self._program is not None, "no program"
         both = [load(str(request[which])) for which in ("reference", "path")]
         seconds = float(str(request["seconds"]))
-        times = [interleaved(both, args, seconds) for args in self._program.arguments]
+        many = self._program.program.target.threads > 1
+        times = [
+            interleaved(both, args, seconds, spinning=many) for args in self._program.arguments
+        ]
         return {"reference": sum(t[0] for t in times), "seconds": sum(t[1] for t in times)}
 
     def reference(self, request: Message) -> Message:
@@ -90,7 +93,7 @@ class Runner:
         once = [_once(c) for c in both]
         if once[1] > _FAR * once[0] and once[1] > _LONG:
             return {"seconds": once[1], "reference": once[0]}  # more of it would tell no more
-        usual, found = agreeing(both, (), seconds, races)
+        usual, found = agreeing(both, (), seconds, races, spinning=False)  # of one pool
         wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
         if wrong is not None:
             return {"wrong": f"when it was called again, {wrong}"}

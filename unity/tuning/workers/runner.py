@@ -48,9 +48,9 @@ class Measured:
     """What measuring a candidate gave.
 
     Attributes:
-        seconds: The fastest run, within a program the mean of the faster half of all; None if it
-            failed.
-        reference: That of the kernel as it is by default, by turns with it.
+        seconds: What it takes, by what it took of the default's time; None if it failed.
+        reference: The fastest run of the kernel as it is by default, by turns with it (within a
+            program the mean of the faster half).
         why: What was wrong with it, if it failed.
         within: Whether both ran within a program.
     """
