@@ -1,9 +1,10 @@
 """Works in two forms, of fixed sizes and with unknown ones, against onnxruntime and openvino.
 
 Each runs by Unity and both peers, both forms in turns in one process, a process for each number of
-threads. Printed are the ratio of the best peer's least time to ours (above 1: ours is faster) for
-both forms, their geometric means, and what the unknown form has of the fixed one's speed. A JSON
-file keeps the rows of each machine; those that were not measured this time stay.
+threads. Printed are the ratio of the best peer's time to ours (above 1: ours is faster; the median
+of neighbours in time, `Times.by_turns`; before 2026-11-29 it was of the least times) for both
+forms, their geometric means, and what the unknown form has of the fixed one's speed. A JSON file
+keeps the rows of each machine; those that were not measured this time stay.
 
 On a machine that others use too, ``--cpu-time`` counts what the process had of a processor instead
 of what the clock says: for one thread that is the same where nobody else runs.
@@ -72,7 +73,7 @@ Works = Mapping[str, InForms]
 def measured(
     work: InForms, forms: Sequence[str], threads: int, seconds: float, cpu_time: bool
 ) -> list[Row]:
-    """A row for each form: least microseconds of each program, the ratio, the error.
+    """A row for each form: microseconds of each program by turns, the ratio, the error.
 
     All forms take turns: what one of them has of another's speed is not what the machine had in
     between.
@@ -90,11 +91,11 @@ def measured(
                 runs[form] |= work.peers(threads, feeds)
         clock = time.process_time if cpu_time else time.perf_counter
         together = {f"{form} {who}": run for form, of in runs.items() for who, run in of.items()}
-        times = interleaved(together, seconds * len(forms), clock=clock)
+        times = interleaved(together, seconds * len(forms), clock=clock, spinning=threads > 1)
         rows: list[Row] = []
         for form, of in runs.items():
-            least = {who: times[f"{form} {who}"].min for who in of}
-            best = min((who for who in least if who != "unity"), key=least.__getitem__)
+            taken = {who: times[f"{form} {who}"].by_turns for who in of}
+            best = min((who for who in taken if who != "unity"), key=taken.__getitem__)
             error = max(
                 relative_error(got, want)
                 for got, want in zip(of["unity"]().values(), of["onnxruntime"](), strict=True)
@@ -107,9 +108,9 @@ def measured(
                     "form": form,
                     "threads": threads,
                     **({"cpu_time": True} if cpu_time else {}),
-                    "ratio": round(least[best] / least["unity"], 3),
+                    "ratio": round(taken[best] / taken["unity"], 3),
                     "best": best,
-                    "us": {who: round(t * 1e6, 2) for who, t in least.items()},
+                    "us": {who: round(t * 1e6, 2) for who, t in taken.items()},
                     "error": float(f"{error:.1g}"),
                     "compile_s": round(spent[form], 2),
                 }

@@ -1,7 +1,8 @@
 """Interleaved timing: contestants take turns, so that a busy machine slows them alike.
 
-Before its turn each gets a pause and an untimed call: thread pools spin for a while after a call,
-and one runtime's spinning workers would hold the cores that the next one's workers need.
+Before its turn each gets a pause and untimed calls: thread pools spin for a while after a call,
+and one runtime's spinning workers would hold the cores that the next one's workers need. What a cpu
+does varies from moment to moment, so contestants compare by neighbours in time (`Times.by_turns`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,20 @@ PAUSE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds a call: the least, the lower quartile and the median."""
+    """Seconds a call.
+
+    Attributes:
+        min: The least.
+        quartile: The lower quartile.
+        median: The median.
+        by_turns: The least of the first contestant; of another one, that times the median of what
+            it took of the first one's time, round by round.
+    """
 
     min: float
     quartile: float
     median: float
+    by_turns: float
 
 
 def interleaved(
@@ -34,8 +44,18 @@ def interleaved(
     seconds: float = 3.0,
     least: int = 5,
     clock: Callable[[], float] = time.perf_counter,
+    *,
+    spinning: bool = True,
 ) -> dict[str, Times]:
-    """Time each run in turn until `seconds` are spent; very short runs are timed in batches."""
+    """Time each run in turn until `seconds` are spent; very short runs are timed in batches.
+
+    Args:
+        runs: The contestants.
+        seconds: How long all take, together.
+        least: How often each has its turn, at least.
+        clock: Counts seconds.
+        spinning: Whether some may have threads that still spin: else nobody has a pause.
+    """
     batch: dict[str, int] = {}
     for name, run in runs.items():
         run()
@@ -48,15 +68,19 @@ def interleaved(
         random.shuffle(turns)  # none always comes behind the same one, which empties its caches
         for name in turns:
             run, count = runs[name], batch[name]
-            time.sleep(PAUSE)
-            run()
+            if spinning:
+                time.sleep(PAUSE)
+            for _ in range(count):
+                run()
             start = clock()
             for _ in range(count):
                 run()
             taken[name].append((clock() - start) / count)
-    return {name: _times(t) for name, t in taken.items()}
+    first = next(iter(taken.values()))
+    return {name: _times(t, first) for name, t in taken.items()}
 
 
-def _times(taken: list[float]) -> Times:
+def _times(taken: list[float], first: list[float]) -> Times:
     quartile, median, _ = statistics.quantiles(taken, n=4)
-    return Times(min(taken), quartile, median)
+    ratio = statistics.median(a / max(b, 1e-9) for a, b in zip(taken, first, strict=True))
+    return Times(min(taken), quartile, median, min(first) * ratio)

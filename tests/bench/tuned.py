@@ -2,9 +2,9 @@
 
 Both have the same wall time on the same machine. Then our default and our tuned program and
 onnxruntime take turns in one process, at real-time priority where the system allows it; ours are
-instantiated three times each, since where memory comes to lie makes some percent. `gain` is of
-lower quartiles: they vary by one percent where minima and medians vary by several; `noise` tells
-how far the three default programs, which are equal, are apart by them. TVM's tuned program then
+instantiated three times each, since where memory comes to lie makes some percent. `gain` is by
+turns (`Times.by_turns`; before 2026-11-29 it was of lower quartiles); `noise` tells how far the
+three default programs, which are equal, are apart by them. TVM's tuned program then
 takes turns with ours. MetaSchedule is tuned as TVM's own pipeline for cpus does it, with weights
 laid out ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and ``xgboost-cpu``,
 and is left out where they are missing. Rows go to ``tuned.json``; ``seconds`` is 0 where only what
@@ -168,9 +168,9 @@ def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> 
         made["metaschedule_error"] = relative_error(run(feeds)[0], want)
         both: dict[str, Run] = {"tuned": runs["tuned 0"], "metaschedule": partial(run, feeds)}
         times = interleaved(both, _SECONDS / 2)
-        made["metaschedule_ms"] = {n: round(t.quartile * 1e3, 3) for n, t in times.items()}
+        made["metaschedule_ms"] = {n: round(t.by_turns * 1e3, 3) for n, t in times.items()}
         made["ahead_of_metaschedule"] = round(
-            times["metaschedule"].quartile / times["tuned"].quartile, 3
+            times["metaschedule"].by_turns / times["tuned"].by_turns, 3
         )
     return made
 
@@ -186,11 +186,11 @@ def compared(times: Mapping[str, Times]) -> dict[str, Any]:
         return [t for name, t in times.items() if name.startswith(label)]
 
     default, tuned = of("default"), of("tuned")
-    equal = [t.quartile for t in default]
-    gain = median(equal) / median(t.quartile for t in tuned)
+    equal = [t.by_turns for t in default]
+    gain = median(equal) / median(t.by_turns for t in tuned)
     median_gain = median(t.median for t in default) / median(t.median for t in tuned)
     return {
-        "ms": {name: round(t.quartile * 1e3, 3) for name, t in times.items()},
+        "ms": {name: round(t.by_turns * 1e3, 3) for name, t in times.items()},
         "median_ms": {name: round(t.median * 1e3, 3) for name, t in times.items()},
         "gain": round(gain, 3),
         "median_gain": round(median_gain, 3),
