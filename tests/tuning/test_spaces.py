@@ -390,3 +390,13 @@ def test_nothing_is_drawn_where_there_is_no_choice() -> None:
             drawn = [i.args[0] for i in laid.trace if i.name == "sample_categorical"]
             assert drawn
             assert not [one for one in drawn if isinstance(one, Sequence) and len(one) == 1]
+
+
+def test_a_neighbour_is_another_point() -> None:
+    """No candidate is laid out to find that the same was drawn again."""
+    space, random = ProgramSpace(PRODUCT.func, TARGET, multi_level_tiles), Random(0)
+    point = space.sample(random)
+    assert point is not None
+    neighbours = [space.mutate(point, random) for _ in range(24)]
+    assert point not in neighbours
+    assert len({*neighbours}) > 8

@@ -56,6 +56,9 @@ class ProgramSpace:
         self._name = program.__name__ if name is None else name
         self._trusted = proven and is_sound(Schedule(func, target).func)
         self._made: dict[Point, Schedule] = {}
+        self._odds: dict[Point, list[Sequence[float] | None]] = {}
+        """Of points that were drawn, how likely each value of a decision was, where that is known.
+        """
 
     @property
     def name(self) -> str:
@@ -71,12 +74,15 @@ class ProgramSpace:
         return self._tried([], random)
 
     def mutate(self, point: Point, random: Random) -> Point | None:
-        """One choice drawn anew; what no longer fits behind it is drawn, too."""
+        """One choice made another way; what no longer fits behind it is drawn, too."""
         taken = decisions_of(point)
-        if not taken:
+        odds = self._odds.get(point, [None] * len(taken))
+        open_ = [k for k, each in enumerate(odds) if each is None or len(each) > 1]
+        if not open_:
             return None
-        at = random.randrange(len(taken))
-        return self._tried([None if k == at else d for k, d in enumerate(taken)], random)
+        at = random.choice(open_)
+        other = _other(odds[at], taken[at], random)
+        return self._tried([other if k == at else d for k, d in enumerate(taken)], random)
 
     def cross(self, a: Point, b: Point, random: Random) -> Point | None:
         """The first choices of one point, the others of the other one."""
@@ -108,6 +114,11 @@ class ProgramSpace:
 
     def _kept(self, point: Point, schedule: Schedule) -> Point:
         """Remember a schedule, which is asked for next as a rule; gives its point."""
+        self._odds[point] = [
+            cast("Sequence[float]", i.args[1]) if i.name == "sample_categorical" else None
+            for i in schedule.trace
+            if i.decision is not None
+        ]
         self._made.pop(point, None)
         self._made[point] = schedule
         if len(self._made) > _KEPT:
@@ -125,6 +136,12 @@ class ProgramSpace:
 
 def _drawn(schedule: Schedule) -> list[Json]:
     return [i.decision for i in schedule.trace if i.decision is not None]
+
+
+def _other(odds: Sequence[float] | None, taken: Json, random: Random) -> Json:
+    """Another value of a decision; None, where it is to be drawn: its values are not known."""
+    others = [0.0 if k == taken else weight for k, weight in enumerate(odds or ())]
+    return random.choices(range(len(others)), others)[0] if any(others) else None
 
 
 def decisions_of(point: Point) -> list[Json]:
