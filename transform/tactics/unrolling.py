@@ -12,20 +12,20 @@ from ..blocks.nest import Axis, Reduction
 
 UNROLL = 4
 """Steps in a row."""
+WINDOW = 7
+"""Steps of a short loop, as those of windows are, that all stand in a row, at most."""
 SHORT = 16
-"""Steps below which a loop is left as it is: the windows of convolutions, among others."""
+"""Steps below which a longer one is left as it is."""
 
 
 def steps_in_row(reduction: Reduction, axes: tuple[Axis, ...]) -> int:
-    """How many steps of the innermost reduced axis to put in a row.
+    """How many steps of the innermost reduced axis to put in a row; all of the shortest windows.
 
     One where two steps read the same element for different places of the tile, as neighbouring
     taps of a window do: it would be kept in a register, of which there are none left.
     """
     last = reduction.axes[-1]
     extent = number(last.extent)
-    if extent is not None and extent < SHORT:
-        return 1
     known = known_of((*axes, *reduction.axes))
     for load in reduction.loads():
         index = place(load, known)
@@ -36,6 +36,8 @@ def steps_in_row(reduction: Reduction, axes: tuple[Axis, ...]) -> int:
                 return 1
     if extent is None:
         return UNROLL
+    if extent < SHORT:
+        return extent if extent <= WINDOW else 1
     return next((u for u in (4, 5, 3) if extent % u == 0), UNROLL)
 
 
