@@ -29,6 +29,8 @@ NEAR = (2, 2)
 """Rectangles of a block along the axis read and the axis written, within the second cache."""
 FAR = (64, 1)
 """The same beyond it: a page of each row in order, which the memory's prefetching follows."""
+_STREAMS = 32
+"""Rows that are read side by side, at most."""
 _LINES = 16
 """Lines of a rectangle: so many stay in registers, as does what is computed of them. Bytes in
 rectangles of 64 x 64 take 1.6 times as long as of 16 x 32 at unknown sizes, and 11 times as long to
@@ -88,9 +90,23 @@ def _decide(crossing: Crossing, target: Target) -> Rectangles:
     near = points is not None and 2 * points * size <= target.l2_bytes
     rows, columns = NEAR if near else FAR
     if not near:  # what is written half would be fetched again for its other half
-        written = next(crossing.nest.stores()).buffer.dtype.bytes
-        columns = max(columns, LINE // (crossing.lanes * written))
+        line = LINE // next(crossing.nest.stores()).buffer.dtype.bytes
+        several = 2 * line <= _STREAMS and _share_sets(crossing, target.machine.page_bytes)
+        columns = max(columns, (2 * line if several else line) // crossing.lanes)
     return Rectangles(rows, columns, grain=target.machine.grain("elements"))
+
+
+def _share_sets(crossing: Crossing, page: int) -> bool:
+    """Whether neighbours across what is contiguous lie in the same sets of caches.
+
+    Then lines that the memory's prefetching brought go before they are read, and two lines of each
+    column are written together: pages are met half as often. 512 x 512 takes 0.74 of the time,
+    4096 x 4096 0.9; where sets differ it would be 1.1 (AMD Zen 3, floats).
+    """
+    known = known_of(crossing.nest.axes)
+    apart = [(x.buffer, step(place(x, known), crossing.across.var)) for x in crossing.loads]
+    apart += [(s.buffer, step(place(s, known), crossing.along.var)) for s in crossing.nest.stores()]
+    return any(n and abs(n) * buffer.dtype.bytes % (page // 2) == 0 for buffer, n in apart)
 
 
 def _legal(_crossing: Crossing, _decisions: Rectangles, _target: Target) -> Neighbourhood:
