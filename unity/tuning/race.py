@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import sqrt
+from random import Random
 from statistics import median, quantiles
 
 from .clock import Clock, Fastest, Lap
@@ -60,10 +61,12 @@ def interleaved(
     """
     with Clock() as clock:
         runs = [_Turns(exe, args, clock, spinning) for exe in executables]
-        racing, begin, rounds = runs, time.perf_counter(), 0
+        many = max(1, int(_BATCH / max(min(run.known() for run in runs), _NOTHING)))
+        racing, begin, rounds, order, random = runs, time.perf_counter(), 0, runs, Random(0)
         while True:
-            for run in racing if rounds % 2 else racing[::-1]:
-                run.turn()
+            order = _order(racing, order[-1], random)
+            for run in order:
+                run.turn(many)
             rounds += 1
             racing = [runs[0], *_in_the_race(runs[0], racing[1:])]
             spent = (time.perf_counter() - begin) / len(runs)
@@ -76,6 +79,15 @@ def interleaved(
     for lap in runs[0].laps:
         first.add(lap)
     return [first.seconds, *(first.seconds * runs[0].ratio(run) for run in runs[1:])]
+
+
+def _order(runs: Sequence[_Turns], last: _Turns, random: Random) -> list[_Turns]:
+    """Some order, in which none comes behind itself: its data would be in the caches."""
+    order = [run for run in runs if run is not last]
+    random.shuffle(order)
+    if len(order) < len(runs):
+        order.insert(random.randint(min(1, len(order)), len(order)), last)
+    return order
 
 
 def _in_the_race(first: _Turns, others: Sequence[_Turns]) -> list[_Turns]:
@@ -129,30 +141,35 @@ class _Turns:
         self._clock = clock
         self._args = args
         self._spinning = spinning
-        call(*args)
+        self._seconds = 0.0
         self.laps: list[Lap] = []
-        self._batch = 1
-        for _ in range(_FAIR_RUNS):
-            self._timed()
-        self._seconds = min(lap.seconds for lap in self.laps)
-        self._batch = max(1, int(_BATCH / max(self._seconds, _NOTHING)))
-        self.laps.clear()
 
-    def turn(self) -> None:
-        """Some runs; the average of a batch counts as one."""
+    def known(self) -> float:
+        """About the seconds of a run."""
+        self._run(*self._args)
+        first = [self._timed(1).seconds for _ in range(_FAIR_RUNS)]
+        self._seconds = min(first)
+        return self._seconds
+
+    def turn(self, many: int) -> None:
+        """So many runs; their average counts as one.
+
+        Some are not timed before: another program's data are in the caches, and behind a pause a
+        virtual machine is slow for a millisecond.
+        """
         if self._spinning:
             time.sleep(_PAUSE)
-        for _ in range(self._untimed()):
+        for _ in range((many if self._spinning else 1) if self._seconds < _SHORT else 0):
             self._run(*self._args)
-        self._timed()
+        self.laps.append(self._timed(many))
 
-    def _timed(self) -> None:
+    def _timed(self, many: int) -> Lap:
         run, args = self._run, self._args
         begin = self._clock.mark()
-        for _ in range(self._batch):
+        for _ in range(many):
             run(*args)
         lap = self._clock.since(begin)
-        self.laps.append(Lap(lap.seconds / self._batch, lap.disturbed))
+        return Lap(lap.seconds / many, lap.disturbed)
 
     def ratio(self, other: _Turns) -> float:
         """The median of what another one took of this one's time, turn by turn."""
@@ -171,12 +188,6 @@ class _Turns:
             return False
         low, middle, high = quantiles(ratios, n=4)
         return high - low <= _TIGHT * middle * sqrt(len(ratios))
-
-    def _untimed(self) -> int:
-        """Runs before those that are timed: another one's data are in the caches."""
-        if self._batch > 1:
-            return self._batch if self._spinning else 1
-        return int(self._spinning and self._seconds < _SHORT)
 
 
 def _seconds(laps: Sequence[Lap]) -> list[float]:
