@@ -3,7 +3,7 @@
 For what a cpu does in a second varies, by half where another machine's threads share its cores, and
 from millisecond to millisecond. So neighbours in time are compared, turn by turn, and the median
 counts: each program's fastest run is of another moment. (AMD Zen 3, equal programs, 0.2 s: medians
-of turns are within 1 to 3 %, fastest runs were off by 7 % as a rule and by half at times.)
+of turns are within 1 to 2 %, fastest runs were off by 7 % as a rule and by half at times.)
 """
 
 from __future__ import annotations
