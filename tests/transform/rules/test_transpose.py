@@ -15,6 +15,7 @@ from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context, pipeline
+from unity.transform.schedule import ScheduleDefault, default_rules
 
 WIDE = host_target(2)
 TARGETS = {
@@ -155,3 +156,27 @@ def test_other_machines_compile() -> None:
             module = pipeline("cpu").run(parse(permuted((70, 33), (1, 0), dtype)), Context(machine))
             code = compile_kernels(module.prim_funcs(), machine, cache=None)
             assert code.objects
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "lines"),
+    [
+        ((512, 512), (1, 0), 2),  # what is read: half a page apart
+        ((500, 512), (1, 0), 2),
+        ((512, 500), (1, 0), 1),  # what is written is half a page apart: that does no harm
+        ((1024, 500), (1, 0), 2),
+        ((500, 500), (1, 0), 1),
+        ((2, 1024, 500), (0, 2, 1), 2),
+    ],
+)
+def test_rows_in_the_same_sets_are_written_by_pairs_of_lines(
+    shape: tuple[int, ...], axes: tuple[int, ...], lines: int
+) -> None:
+    target = replace(WIDE, vector_bits=256, vector_registers=16, l2_bytes=1 << 19)
+    lowered = (
+        pipeline("cpu").until(ScheduleDefault).run(parse(permuted(shape, axes)), Context(target))
+    )
+    (kernel,) = [f for f in lowered.prim_funcs().values() if len(f.params) == 2]
+    (rule,) = default_rules(kernel, target)
+    assert rule.rule == "transpose"
+    assert rule.decisions["columns"] == lines * 64 // 4 // 8

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.transform.rules.kernels import lowered
+from tests.transform.rules.kernels import lowered, unscheduled
 from tests.transform.schedule.printed import difference
+from tests.transform.schedule.test_by_hand import AVX2, AVX512
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.dims import dim
 from unity.ir.stmt import IfThen, PrimFunc
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.transform.rules.default import default_rules, default_schedule, schedule
 from unity.transform.tactics import packing
 
@@ -90,3 +92,12 @@ def test_a_sum_that_may_trap_is_parted_by_steps() -> None:
     assert [step.name for step in sch.trace].count("transform_block_layout") == 2
     for done in (sch.func, schedule(before, CPU)):
         assert_same(before, done, {})
+
+
+@pytest.mark.parametrize(("kernel", "steps"), [(1, 1), (3, 3), (7, 7), (9, 1)])
+@pytest.mark.parametrize("target", [AVX2, AVX512], ids=["avx2", "avx512"])
+def test_a_short_window_stands_in_a_row(kernel: int, steps: int, target: Target) -> None:
+    weight = (16, 2, 3, kernel)
+    func, _ = unscheduled("nn.conv2d", ((1, 8, 20, 20), weight), {"groups": 4})
+    rule = default_rules(func, target)[-1]
+    assert (rule.rule, rule.decisions["steps"]) == ("contraction", steps)
