@@ -68,6 +68,10 @@ class Child:
             self.close()
             raise
 
+    def start(self) -> None:
+        """Start it, so that it is ready by the time it is asked."""
+        self._running()
+
     def close(self) -> None:
         """End the process."""
         if self._process is not None:

@@ -28,6 +28,8 @@ _AGREE = 0.02
 """How far the ratios of two races may be apart to be the same."""
 _FEW, _TIGHT = 8, 0.01
 """Turns before a median is known at all, and how far off, relatively, one known well may be."""
+_BEHIND_TIGHT = 0.15
+"""The same for one that takes longer, by how much longer."""
 _LEAST_SHARE, _PATIENCE = 0.25, 4
 """Of the seconds asked for, how many are spent at least and at most."""
 _BATCH, _SHORT, _PAUSE = 1e-3, 1e-2, 4e-3
@@ -182,12 +184,16 @@ class _Turns:
         return _ratios(_seconds([a for a, _ in calm]), _seconds([b for _, b in calm]))
 
     def knows(self, other: _Turns) -> bool:
-        """Whether the median is known well: by the width of the middle half."""
+        """Whether the median is known well: by the width of the middle half.
+
+        The slower another one is, the less it matters by how much.
+        """
         ratios = self.calm(other)
         if len(ratios) < _FEW:
             return False
         low, middle, high = quantiles(ratios, n=4)
-        return high - low <= _TIGHT * middle * sqrt(len(ratios))
+        allowed = max(_TIGHT * middle, _BEHIND_TIGHT * (middle - 1.0))
+        return high - low <= allowed * sqrt(len(ratios))
 
 
 def _seconds(laps: Sequence[Lap]) -> list[float]:

@@ -85,9 +85,11 @@ class Measurer:
         self._task: Task | None = None
 
     def __enter__(self) -> Self:
-        """Make a folder for executables and arrays."""
+        """Make a folder for executables and arrays, and start the children that compile."""
         self._folder = SessionFolder()
         self._pool = ThreadPoolExecutor(len(self._builders))
+        for builder in self._builders:
+            builder.start()
         return self
 
     def __exit__(
