@@ -126,6 +126,7 @@ STATIC_ONLY: dict[str, str] = {
     "image.grid_sample": "that there are two coordinates must be known",
     "vision.roi_align": "that boxes are rows of five must be known",
     "vision.roi_pool": "that boxes are rows of five must be known",
+    "vision.all_class_non_max_suppression": "that boxes are rows of four must be known",
     "vision.multibox_transform_loc": "that boxes are rows of four must be known",
     "dynamic_strided_slice": "that there is a bound for each axis must be known",
     "grad.avg_pool2d_backward": "that there is a gradient for each window must be known",
