@@ -137,7 +137,7 @@ def test_a_kernels_schedule_is_a_program_that_runs(
     monkeypatch.setitem(BACKENDS, "narrow", replace(ours, name="narrow", detect=four_lanes))
     narrow = printed("inspect", path, "--schedule", "fused_exp_relu", "--target", "narrow")
     assert "\nTARGET = Target('narrow', " in narrow
-    assert "[None, 4]" in narrow
+    assert "[None, 16]" in narrow  # four registers of four lanes
 
 
 def test_a_kernel_that_there_is_not_is_told_by_those_like_it() -> None:
