@@ -28,8 +28,8 @@ MOST_LANES = 64
 """Elements of a vector, at most."""
 TOGETHER = 4
 """Registers that a vector has where functions are computed: one waits for each of its steps, which
-others fill. `exp` of 512 x 768 takes 0.71 of the time, `tanh` 0.74, `log` 0.74, `gelu` 0.96, `erf`
-1.06 (of 300 x 100 0.67, 0.66, 0.68, 0.89, 0.87; AMD Zen 3)."""
+others fill. Of 53 formulas and shapes it takes 0.84 of the time in geometric mean, `tanh` of
+512 x 768 0.77, `erf` 1.11 (AMD Zen 3)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 For what a cpu does in a second varies, by half where another machine's threads share its cores, and
 from millisecond to millisecond. So neighbours in time are compared, turn by turn, and the median
 counts: each program's fastest run is of another moment. (AMD Zen 3, equal programs, 0.2 s: medians
-of turns are within 1 to 2 %, fastest runs were off by 7 % as a rule and by half at times.)
+of turns are off by 2 % as a rule and by 5 % at most, fastest runs were by 7 % and by half.)
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def interleaved(
     """
     with Clock() as clock:
         runs = [_Turns(exe, args, clock, spinning) for exe in executables]
-        many = max(1, int(_BATCH / max(min(run.known() for run in runs), _NOTHING)))
+        many = max(1, int(_BATCH / max(min(run.tried() for run in runs), _NOTHING)))
         racing, begin, rounds, order, random = runs, time.perf_counter(), 0, runs, Random(0)
         while True:
             order = _order(racing, order[-1], random)
@@ -146,8 +146,8 @@ class _Turns:
         self._seconds = 0.0
         self.laps: list[Lap] = []
 
-    def known(self) -> float:
-        """About the seconds of a run."""
+    def tried(self) -> float:
+        """Run it for the first times; about the seconds of a run."""
         self._run(*self._args)
         first = [self._timed(1).seconds for _ in range(_FAIR_RUNS)]
         self._seconds = min(first)

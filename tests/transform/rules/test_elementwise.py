@@ -9,16 +9,18 @@ import pytest
 
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
+from unity.ir.dims import Dim, dim
 from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar
 from unity.ir.stmt import PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform.passes import Context
-from unity.transform.rules.default import schedule
+from unity.transform.rules.default import default_rules, schedule
 
-from .kernels import lowered
+from .kernels import lowered, unscheduled
 
 TARGET = replace(Context().target, vector_bits=256, threads=2)
+N = dim("n")
 
 
 def kernel(text: str) -> PrimFunc:
@@ -126,3 +128,21 @@ _APART = ("floordiv", "floormod", "truncdiv", "truncmod", "min", "max")
 def _read(func: PrimFunc) -> list[Load]:
     exprs: list[PrimExpr] = [e for s in walk_stmt(func.body) for e in stmt_exprs(s)]
     return [e for top in exprs for e in walk_prim(top) if isinstance(e, Load)]
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "registers"),
+    [
+        ("exp", (16, 96), 4),
+        ("erf", (4, N), 4),
+        ("negative", (16, 96), 1),
+        ("exp", (2, 9), 1),  # joined, less than four registers
+    ],
+)
+def test_functions_take_several_registers_a_step(
+    op: str, shape: tuple[Dim, ...], registers: int
+) -> None:
+    func, _ = unscheduled(op, (shape,), {})
+    (rule,) = default_rules(func, TARGET)
+    assert rule.rule == "elementwise"
+    assert rule.decisions["lanes"] == registers * TARGET.vector_bits // 32
