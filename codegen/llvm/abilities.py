@@ -26,6 +26,7 @@ class Abilities:
         tables: One instruction looks sixteen lanes up in a register (``vpermps``).
         wide_integers: Vectors of 64-bit integers are converted to doubles and back, and
             multiplied, by instructions (AVX-512 DQ).
+        wide_registers: A general register holds 64 bits.
         fma: Multiply-add is an instruction.
         dots: The features among `DOT_FEATURES` that it has.
         pool: The threads of `pool` work there; elsewhere parallel loops run serially.
@@ -39,6 +40,7 @@ class Abilities:
     scale: bool
     tables: bool
     wide_integers: bool
+    wide_registers: bool
     fma: bool
     dots: frozenset[str]
     pool: bool
@@ -59,6 +61,7 @@ def abilities(target: Target) -> Abilities:
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
         tables=x86 and target.has("avx512f"),
         wide_integers=x86 and target.has("avx512dq") and target.has("avx512vl"),
+        wide_registers=arm or arch == "x86_64",
         fma=target.fused,
         dots=frozenset(f for f in DOT_FEATURES if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),

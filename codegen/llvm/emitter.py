@@ -126,6 +126,17 @@ class Emitter:
         self._read.clear()
         return self._emit(text)
 
+    def opaque(self, value: str) -> str:
+        """The same 64 bits, as a register that LLVM knows nothing of.
+
+        What was computed of it then is an address with constants behind it, for LLVM. Of a nest of
+        counters it made a pointer for each access instead, dozens of them, which all loops of the
+        nest kept on the stack: sums of 3d convolutions took twice the time.
+        """
+        if not self.unit.abilities.wide_registers:
+            return value
+        return self.effect(f'call i64 asm "", "=r,0"(i64 {value})')
+
     def _emit(self, text: str) -> str:
         name = self.register()
         self.lines.append(f"  {name} = {text}")

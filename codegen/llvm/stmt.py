@@ -307,7 +307,9 @@ class Statements:
         counter, following = em.register(), em.register()
         phi = len(em.lines)
         em.lines.append("")
-        self.expressions.bind(s.var, self._counter(counter, s.var))
+        around = id(s) in self.facts.analysis.around_sums
+        shown = em.opaque(counter) if around else counter
+        self.expressions.bind(s.var, self._counter(shown, s.var))
         self.stmt(s.body if body is None else body)
         em.lines[phi] = (
             f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{em.block} ]"
