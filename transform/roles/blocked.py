@@ -41,6 +41,8 @@ class BlockedRoles:
         slow: The others that go before the blocks.
         fast: Those that go after them.
         weight: The load of a weight, where weights are more than what they are applied to.
+        many: Whether all weights are more than the second cache keeps, but fewer than what they are
+            applied to.
         columns_last: Whether all blocks follow at each place: what they are computed from is too
             much for a cache to be read anew for each of them.
         steps: The reduced axes, the one whose steps may stand in a row last.
@@ -59,6 +61,7 @@ class BlockedRoles:
     most: int
     flat: Flat | None = None
     weight: Load | None = None
+    many: bool = False
     columns_last: bool = False
 
     @property
@@ -138,10 +141,10 @@ def blocked_roles(
             limit = UNROLL_HEAVY if heavy else UNROLL
             reduced, most = _ordered(reduction, edges, places[image], pixel, limit)
             far = loads[weight] if heavy else None
-            read = _size(loads[image].buffer) * loads[image].dtype.bytes
-            last = not heavy and (read > target.l2_kept or not known_line)
+            last = not heavy and (_bytes(loads[image]) > target.l2_kept or not known_line)
+            many = block is not None and not heavy and _bytes(loads[weight]) > target.l2_kept
             return BlockedRoles(
-                lane, block, pixel, line, slow, fast, reduced, most, None, far, last
+                lane, block, pixel, line, slow, fast, reduced, most, None, far, many, last
             )
     return None
 
@@ -180,6 +183,10 @@ def _meet(distance: int, apart: int) -> bool:
 
 def _without(axes: Sequence[Axis], *some: Axis | None) -> tuple[Axis, ...]:
     return tuple(a for a in axes if a not in some)
+
+
+def _bytes(load: Load) -> int:
+    return _size(load.buffer) * load.dtype.bytes
 
 
 def _size(buffer: Buffer) -> int:

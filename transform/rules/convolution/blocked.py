@@ -35,6 +35,8 @@ from .parts import UNKNOWN, UnknownLine, legal_tiles, tile_size, tile_size_of_an
 
 MOST_STREAMS = 16
 """Blocks of outputs that are stored to in turn, at most: a line of each, far from one another."""
+LINES = 8
+"""Lines of an unknown number that follow one another at the weights of a tile."""
 SHARERS = 4
 """Tiles of an unknown number that share what they ask for."""
 
@@ -88,6 +90,16 @@ class Blocked:
         """Whether tiles at the ends of a line see padding."""
         inside = {a.var for a in self.roles.inside}
         return any(e.axis in inside for e in self.edges)
+
+    @property
+    def shared(self) -> Axis | None:
+        """The axis of lines some of which read the weights of a tile while a cache holds them.
+
+        Of an unknown number: where all lines of an image followed at each tile's weights, a large
+        image would be read anew for each. Even some are where there is but one tap: no gain then.
+        """
+        lines = [a for a in self.roles.slow if number(a.extent) != 1]
+        return lines[-1] if lines and self.is_unknown and self.roles.many and self.edges else None
 
     def cut(self, grain: int) -> Axis | None:
         """The axis of which each thread has a run of its own, the same one at every stage.
@@ -279,6 +291,14 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
         if found.is_unknown:  # rests of lines have few sums, and so have pixels at a border
             sch.annotate(several, ACCUMULATORS, machine.fma_in_flight)
     slow, fast = ([at[a] for a in some] for some in (roles.slow, roles.fast))
+    shared = None if how.columns_last else found.shared
+    if shared is not None and cut is shared:  # those of a thread
+        slow.remove(at[shared])
+        fast = [*fast, at[shared]]
+    elif shared is not None:
+        group, line = sch.split(at[shared], [None, LINES])
+        slow[slow.index(at[shared])] = group
+        fast = [*fast, line]
     if how.ahead and found.is_unknown:  # of so many tiles each asks for a part of the weights
         panel, across = sch.split(across, [None, SHARERS])
         fast = [*fast, panel]
@@ -306,7 +326,7 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
         sch.parallel(thread[0])
     elif found.work > how.grain:
         if found.has_border or found.is_unknown:  # tiles stay a loop: they see other taps, or end
-            around = tasks[: tasks.index(across)]
+            around = tasks[: tasks.index(across if shared is None else fast[-1])]
             tasks = around if found.has_border or _several(found, how) else [across]
         sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
 

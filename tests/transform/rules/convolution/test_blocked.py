@@ -155,6 +155,28 @@ def test_lines_of_unknown_number_are_shared_among_threads() -> None:
     assert part.extent == Imm(TARGET.threads, INT64)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("taps", "shared"), [(3, True), (1, False)])
+def test_lines_of_unknown_number_share_weights_that_no_cache_holds(
+    taps: int, shared: bool, threads: int
+) -> None:
+    """Some of them, or those of a thread, follow one another at the weights of a tile."""
+    target = replace(SHORT, threads=threads, l2_bytes=1 << 13)
+    func = kernel((1, 4, H, W, 8), (8, 4, taps, taps, 8, 8), padding=taps // 2, strides=2)
+    after = schedule(func, target)
+    order = [s.var.name for s in walk_stmt(after.body) if isinstance(s, For)][:4]
+    orders = {
+        (1, True): ["i0_i2_0_i1_0", "i2_1", "i3_0", "i3_1"],
+        (1, False): ["ax0_ax2_ax1_0", "ax3_0", "ax3_1", "ax1_1"],
+        (2, True): ["i2_0", "i0", "i1_0", "i2_1"],
+        (2, False): ["ax2_0", "ax0", "ax2_1", "ax3_0"],
+    }
+    assert order == orders[threads, shared]
+    low = lowered(after, target)
+    for height, width in ((5, 5), (35, 9)):
+        assert_same(func, low, {"h": height, "w": width})
+
+
 @pytest.mark.parametrize("target", [TARGET, SHORT])
 @pytest.mark.parametrize("size", [7, 14, 28, 56])
 def test_accumulators_fit_the_registers(target: Target, size: int) -> None:
