@@ -26,10 +26,10 @@ SHARE = 12
 """How many times longer all turns are than tests say: what fits in the time that a run has."""
 LONGEST = 0.5
 """Seconds of CPU that one test may take of a run of everything, on average."""
-BUDGET = 300.0
+BUDGET = 250.0
 """Seconds of CPU that those tests may take of it that `costs` knows: 300 s on two cores, less those
 in which tests are collected, and as many for the thousands that are too short for a row (together
-200), for new ones and for a core that waits."""
+200), for new ones, for a core that waits and for a machine that is slower than `costs` has it."""
 RAREST = 48
 """Turns that no case waits longer for because of what it takes."""
 
