@@ -10,7 +10,7 @@ from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, always_ge
-from unity.ir.dtype import Array, dtype
+from unity.ir.dtype import INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import mean_dtype, real, working_dtype
@@ -140,39 +140,43 @@ def _avg_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
     counted = attrs["count_include_pad"] is True
 
     def mean(*i: PrimExpr) -> PrimExpr:
-        size, varying = divisor(i[2:], windows, extents, counted)
+        size, varying = divisor(i[2:], windows, extents, counted, wide)
         if varying is None:
             return te.cast(summed[i] * (1 / size), out)
-        return te.cast(summed[i] / te.cast(_times(varying, size), wide), out)
+        return te.cast(summed[i] / (varying if size == 1 else varying * size), out)
 
     return te.compute(_shape(result), mean, "avg_pool")
 
 
 def divisor(
-    steps: Sequence[PrimExpr], windows: Sequence[Window], extents: Sequence[Dim], counted: bool
+    steps: Sequence[PrimExpr],
+    windows: Sequence[Window],
+    extents: Sequence[Dim],
+    counted: bool,
+    wide: DType,
 ) -> tuple[int, PrimExpr | None]:
     """How many taps a mean is of: a number, times what changes from window to window, if it does.
+
+    The counts of axes are multiplied as floats, which is exact: those of one axis are often the
+    same for a whole tile, and few machines multiply registers of 64-bit integers.
 
     Args:
         steps: Which window, along each axis.
         windows: The geometry.
         extents: The input's.
         counted: Whether those of its padding count.
+        wide: What sums are computed in.
     """
     size: int = 1
     varying: PrimExpr | None = None
     for step, w, e in zip(steps, windows, extents, strict=True):
         if w.ceil or (not counted and w.before + w.after > 0):
-            count = _count(step, w, e, counted)
+            count = te.cast(te.cast(_count(step, w, e, counted), INT32), wide)
             varying = count if varying is None else varying * count
         else:
             assert isinstance(w.kernel, int)
             size *= w.kernel
     return size, varying
-
-
-def _times(varying: PrimExpr, size: int) -> PrimExpr:
-    return varying if size == 1 else varying * size
 
 
 def _count(step: PrimExpr, window: Window, extent: Dim, counted: bool) -> PrimExpr:

@@ -107,9 +107,10 @@ def _avg_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
     wide = working_dtype(x.dtype)
 
     def share(*i: PrimExpr) -> PrimExpr:
-        size, varying = divisor(i[2:], windows, extents, attrs["count_include_pad"] is True)
+        counted = attrs["count_include_pad"] is True
+        size, varying = divisor(i[2:], windows, extents, counted, wide)
         value = te.cast(grad[i], wide) * (1 / size)
-        return value if varying is None else value / te.cast(varying, wide)
+        return value if varying is None else value / varying
 
     shares = te.compute(grad.shape, share, "share")
     return _gathered(grad, result, windows, lambda at, _: shares[at])
