@@ -1,10 +1,9 @@
-"""Programs built in Python, binding by binding: `GraphBuilder`."""
+"""`GraphBuilder`: a graph function and its kernels, binding by binding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from unity.arguments import public_class, shown
 from unity.errors import UnityError
 from unity.ir.convert import symbol_of, to_prim_expr
 from unity.ir.dims import Dim
-from unity.ir.dtype import INT64, Array, DType
+from unity.ir.dtype import Array, DType
 from unity.ir.graph import (
     Body,
     Call,
@@ -30,11 +29,11 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.module import Definition, IRModule
-from unity.ir.prim_expr import PrimVar, SizeVar
+from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import buffer_type, check_call
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import ObjectType, PrimType, TensorType, TupleType, Type
-from unity.ir.visit import free_vars, type_symbols
+from unity.ir.visit import free_vars
 from unity.op import builder
 from unity.op.call import call_op, is_expr, prim_value, scalar
 from unity.op.infer import infer_type, signatures_of
@@ -204,7 +203,7 @@ class GraphBuilder:
             )
         tensors = [t for t in given if isinstance(t, te.Tensor)]
         func = te.create_prim_func([*tensors, *results])
-        types = tuple(_type_of(b) for b in func.buffers[len(tensors) :])
+        types = tuple(graph_type(b) for b in func.buffers[len(tensors) :])
         rest = tuple(symbol_of(p) for p in func.params if isinstance(p, SizeVar))
         return self._called(func, name or results[0].name, tuple(operands), types, rest)
 
@@ -441,72 +440,6 @@ class GraphBuilder:
         return te.placeholder([to_prim_expr(d) for d in kind.shape], kind.dtype, name)
 
 
-def with_entries(module: IRModule) -> IRModule:
-    """A module of kernels alone with a function for each, of its name, that returns its outputs.
-
-    The function takes the kernel's inputs, and the sizes that no input's shape tells. Kernels are
-    called ``double_kernel`` then. Modules with graph functions are given back as they are.
-
-    Raises:
-        UnityError: No function can call a kernel: it takes numbers besides sizes, or has no output.
-
-    >>> from unity.script import parse, print_module
-    >>> module = parse('''
-    ... @script.prim_func
-    ... def double(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
-    ...     for i in range(4):
-    ...         y[i] = x[i] * 2.0
-    ... ''')
-    >>> print(print_module(with_entries(module)), end="")
-    @script.function
-    def double(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
-        with R.dataflow():
-            double_kernel_1 = R.call_tir(double_kernel, (x,), out=f32[Tensor, 4])
-        return double_kernel_1
-    <BLANKLINE>
-    <BLANKLINE>
-    @script.prim_func
-    def double_kernel(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
-        for i in range(4):
-            y[i] = x[i] * 2.0
-    """
-    kernels = module.prim_funcs()
-    if module.graph_functions() or not kernels:
-        return module
-    found = {name: d for name, d in module.functions.items() if name not in kernels}
-    taken = {*module.functions, *(p.name for func in kernels.values() for p in func.params)}
-    for name, func in kernels.items():
-        called = f"{name}_kernel"
-        while called in taken:
-            called += "_"
-        taken.add(called)
-        found |= _entry(name, func, called).functions
-    return replace(module, functions=found)
-
-
-def _entry(name: str, func: PrimFunc, called: str) -> IRModule:
-    """A function of a kernel's name that calls it."""
-    count = func.attrs.get("num_outputs", 1)
-    many = count if isinstance(count, int) else 1
-    numbers = [p.name for p in func.params if isinstance(p, PrimVar)]
-    if numbers or not 0 < many <= len(func.buffers):
-        raise UnityError(
-            f"{name} is a kernel that no function can call: "
-            + (f"it takes the number {numbers[0]}" if numbers else "it has no output"),
-            hint="decorated with @script.prim_func, it can be called with arrays and numbers",
-        )
-    inputs, outputs = func.buffers[: len(func.buffers) - many], func.buffers[-many:]
-    b = GraphBuilder(name)
-    args = [b.param(x.name, _type_of(x)) for x in inputs]
-    told = {s for x in inputs for s in type_symbols(_type_of(x))}
-    others = [s for x in outputs for s in type_symbols(_type_of(x))]
-    others += [symbol_of(p) for p in func.params if isinstance(p, SizeVar)]
-    for symbol in dict.fromkeys(s for s in others if s not in told):
-        b.param(symbol.name, PrimType(INT64, symbol))
-    result = b.emit_tir(func, args, [_type_of(x) for x in outputs], called)
-    return b.finish(result)
-
-
 def _given(value: ExprLike, dtype: DType | None = None) -> Expr:
     """An expression; a constant of an array, or of a number, which may have to be of a dtype."""
     return scalar(value, dtype) if isinstance(value, int | float | np.ndarray) else value
@@ -546,7 +479,7 @@ def _as_tuple(values: object) -> Tuple:
     return Tuple(tuple(v for v in fields if is_expr(v)))
 
 
-def _type_of(buffer: Buffer) -> TensorType:
+def graph_type(buffer: Buffer) -> TensorType:
     """What a kernel's buffer is to a graph.
 
     Raises:
