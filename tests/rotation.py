@@ -96,7 +96,7 @@ def longest(rows: Sequence[Row]) -> float:
 
     It goes down by fifths, so that a test's turns stay the same while what others take varies.
 
-    >>> longest([Row(0, False, 3.0)] * 100), longest([Row(0, False, 3.0)] * 700)
+    >>> longest([Row(0, False, 3.0)] * 100), longest([Row(0, False, 3.0)] * 600)
     (0.5, 0.4)
     """
     limit = LONGEST
