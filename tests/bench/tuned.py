@@ -4,11 +4,11 @@ Both have the same wall time on the same machine. Then our default and our tuned
 onnxruntime take turns in one process, at real-time priority where the system allows it; ours are
 instantiated three times each, since where memory comes to lie makes some percent. `gain` is by
 turns (`Times.by_turns`; before 2026-11-29 it was of lower quartiles); `noise` tells how far the
-three default programs, which are equal, are apart by them. TVM's tuned program then
-takes turns with ours. MetaSchedule is tuned as TVM's own pipeline for cpus does it, with weights
-laid out ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and ``xgboost-cpu``,
-and is left out where they are missing. Rows go to ``tuned.json``; ``seconds`` is 0 where only what
-was found before was compared (``--seconds 0 --folder``).
+three default programs, which are equal, are apart by them. TVM's tuned program then takes turns
+with ours. MetaSchedule is tuned as TVM's own pipeline for cpus does it, with weights laid out
+ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and ``xgboost-cpu``, and is
+left out where they are missing. Rows go to ``tuned.json``, those of each machine; ``seconds`` is 0
+where only what was found before was compared (``--seconds 0 --folder``).
 """
 
 from __future__ import annotations
@@ -218,8 +218,8 @@ def main() -> None:
             made = row(name, args.threads, args.seconds, tvm=tvm, folder=folder)
         print(json.dumps(made), flush=True)
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        about = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
-        kept[f"{name} x{args.threads}"] = {**about, **made}
+        here = kept.setdefault(machine(), {})
+        here[f"{name} x{args.threads}"] = {"date": time.strftime("%Y-%m-%d"), **made}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
