@@ -49,8 +49,8 @@ BEST = 64
 """Rows of a block, at best: keys and values are read, and copied, once for all of them."""
 SHARE = 3 / 4
 """Of these at least, where a block of so many leaves no rows."""
-VECTORS = 4
-"""Vectors of rows in a block where their number is unknown: of few rows most are left, then."""
+REST = 16
+"""Rows of a block of those that are left of an unknown number: fewer are slow, more mostly pad."""
 FEW = 4
 """Rows from which on a block pays."""
 
@@ -79,9 +79,9 @@ def _rows(found: Attention) -> int:
     count = found.count
     if len(found.sizes) == 1 or (count is not None and count < FEW):
         return 1
-    if count is None:
-        return VECTORS * found.lanes
     best = max(n for n in found.sizes if n <= max(BEST, found.lanes))
+    if count is None:
+        return best
     if count <= best:
         return -(-count // found.lanes) * found.lanes
     least = min(count, best * SHARE)
@@ -91,7 +91,7 @@ def _rows(found: Attention) -> int:
 
 def _decide(found: Attention, target: Target) -> RowsTogether:
     rows = _rows(found)
-    left = 0 if found.count is None else found.count % rows
+    left = REST if found.count is None else found.count % rows
     rest = -(-left // found.lanes) * found.lanes or found.lanes
     rests = _rests(found)
     few = next((n for n in rests if n >= min(rows, rest)), rests[-1])

@@ -25,8 +25,8 @@ CASES: dict[tuple[Dim, Dim, tuple[str, ...]], tuple[int, int]] = {
     (9, 4, ()): (16, 16),
     (50, 3, ("keys",)): (56, 56),
     (70, 3, ("full",)): (64, 8),
-    (N, M, ("keys",)): (32, 8),
-    (N, N + M, ()): (32, 8),
+    (N, M, ("keys",)): (64, 16),
+    (N, N + M, ()): (64, 16),
 }
 """Queries, keys and what is added to scores; with eight lanes the rows that go together, and of
 those that are left."""
@@ -77,8 +77,8 @@ HIDDEN: dict[tuple[Dim, Dim, str], str | None] = {
     (3, 9, "TopLeft"): "vi_o + 1",
     (1, 9, "BottomRight"): None,
     (9, 4, "BottomRight"): None,
-    (N, N, "TopLeft"): "vi_0_o * 32 + 32",
-    (N, N + M, "BottomRight"): "vi_0_o * 32 + m + 32",
+    (N, N, "TopLeft"): "vi_0_o * 64 + 64",
+    (N, N + M, "BottomRight"): "vi_0_o * 64 + m + 64",
 }
 """Queries, keys and a causal mask; with eight lanes how many keys a block of rows sees."""
 
