@@ -19,28 +19,28 @@ from unity.ir.dtype import BOOL, SHORT_NAMES, Array, DType, dtype
 from unity.ir.types import PrimType, TensorType
 
 if TYPE_CHECKING:
-    from typing import Annotated as bf16  # noqa: N813
-    from typing import Annotated as boolean  # noqa: N813
-    from typing import Annotated as f4e2m1  # noqa: N813
-    from typing import Annotated as f8e4m3  # noqa: N813
-    from typing import Annotated as f8e4m3fnuz  # noqa: N813
-    from typing import Annotated as f8e5m2  # noqa: N813
-    from typing import Annotated as f8e5m2fnuz  # noqa: N813
-    from typing import Annotated as f16  # noqa: N813
-    from typing import Annotated as f32  # noqa: N813
-    from typing import Annotated as f64  # noqa: N813
-    from typing import Annotated as i2  # noqa: N813
-    from typing import Annotated as i4  # noqa: N813
-    from typing import Annotated as i8  # noqa: N813
-    from typing import Annotated as i16  # noqa: N813
-    from typing import Annotated as i32  # noqa: N813
-    from typing import Annotated as i64  # noqa: N813
-    from typing import Annotated as u2  # noqa: N813
-    from typing import Annotated as u4  # noqa: N813
-    from typing import Annotated as u8  # noqa: N813
-    from typing import Annotated as u16  # noqa: N813
-    from typing import Annotated as u32  # noqa: N813
-    from typing import Annotated as u64  # noqa: N813
+    from typing import Annotated as bf16
+    from typing import Annotated as boolean
+    from typing import Annotated as f4e2m1
+    from typing import Annotated as f8e4m3
+    from typing import Annotated as f8e4m3fnuz
+    from typing import Annotated as f8e5m2
+    from typing import Annotated as f8e5m2fnuz
+    from typing import Annotated as f16
+    from typing import Annotated as f32
+    from typing import Annotated as f64
+    from typing import Annotated as i2
+    from typing import Annotated as i4
+    from typing import Annotated as i8
+    from typing import Annotated as i16
+    from typing import Annotated as i32
+    from typing import Annotated as i64
+    from typing import Annotated as u2
+    from typing import Annotated as u4
+    from typing import Annotated as u8
+    from typing import Annotated as u16
+    from typing import Annotated as u32
+    from typing import Annotated as u64
 
     import numpy as np
 

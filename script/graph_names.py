@@ -76,7 +76,7 @@ def as_type(value: object) -> Type:
 
 
 if TYPE_CHECKING:
-    from typing import Annotated as any_dtype  # noqa: N813
+    from typing import Annotated as any_dtype
 
     Object: TypeAlias = Tensor
     Size: TypeAlias = object
