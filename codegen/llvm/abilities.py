@@ -6,6 +6,7 @@ of a C library that is not there, so every such choice asks here first.
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 
 from unity.machine.dot_units import DOT_FEATURES
@@ -28,6 +29,8 @@ class Abilities:
             multiplied, by instructions (AVX-512 DQ).
         wide_registers: A general register holds 64 bits.
         fma: Multiply-add is an instruction.
+        ties: Assembly can tell which register a multiply-add leaves its sum in: AVX2's, of which
+            there are sixteen, where LLVM reads such assembly, which it does of its own machine's.
         dots: The features among `DOT_FEATURES` that it has.
         pool: The threads of `pool` work there; elsewhere parallel loops run serially.
     """
@@ -42,6 +45,7 @@ class Abilities:
     wide_integers: bool
     wide_registers: bool
     fma: bool
+    ties: bool
     dots: frozenset[str]
     pool: bool
 
@@ -52,17 +56,19 @@ def abilities(target: Target) -> Abilities:
     x86 = arch in ("x86_64", "i386", "i686")
     arm = arch in ("aarch64", "arm64")
     linux = "linux" in target.triple
+    masks = x86 and target.has("avx512f") and target.has("avx512vl")
     return Abilities(
         arch=arch,
         rounding=arm or (x86 and target.has("sse4.1")) or arch.startswith("wasm"),
         half=arm or (x86 and target.has("f16c")),
-        masks=x86 and target.has("avx512f") and target.has("avx512vl"),
+        masks=masks,
         nan_minmax=arm,
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
         tables=x86 and target.has("avx512f"),
         wide_integers=x86 and target.has("avx512dq") and target.has("avx512vl"),
         wide_registers=arm or arch == "x86_64",
         fma=target.fused,
+        ties=x86 and target.fused and not masks and platform.machine() in ("x86_64", "AMD64"),
         dots=frozenset(f for f in DOT_FEATURES if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),
     )

@@ -113,3 +113,13 @@ def takes_first(mask: PrimExpr, known: Collection[PrimVar]) -> bool:
             return takes_first(a, known) and takes_first(b, known)
         case _:
             return mask in known
+
+
+def is_broadcast_alone(a: PrimExpr, b: PrimExpr, c: PrimExpr) -> bool:
+    """Whether a factor is read and broadcast for ``a * b + c`` alone, and the sum is in a buffer.
+
+    The other factor is not read here, which the instruction could do itself.
+    """
+    factors = (a, b)
+    lone = any(isinstance(v, Broadcast) and isinstance(v.value, Load) for v in factors)
+    return lone and isinstance(c, Load) and not any(isinstance(v, Load) for v in factors)

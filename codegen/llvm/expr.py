@@ -35,7 +35,7 @@ from .affine import as_near, as_ramp, is_nonnegative, is_within
 from .arithmetic import bool_binary, compare, float_binary, int_binary, passing_nan
 from .bounds import new_conditions
 from .cast import cast
-from .certain import is_nonpositive, is_number
+from .certain import is_broadcast_alone, is_nonpositive, is_number
 from .emitter import Emitter, float_text, int_text, steps_text
 from .masks import Masks
 from .math.table import EXP_NONPOSITIVE, intrinsic
@@ -292,7 +292,9 @@ class Expressions(Masks):
             x = self.em.pure(f"fneg {t.text} {x}")
         if negate_addend:
             z = self.em.pure(f"fneg {t.text} {z}")
-        return self.em.intrinsic("fmuladd", t, x, y, z, flags=flags)
+        alone = not (negate_product or negate_addend) and is_broadcast_alone(a, b, c)
+        kept = self.em.add_to(t, x, y, z) if alone else None
+        return kept or self.em.intrinsic("fmuladd", t, x, y, z, flags=flags)
 
     def _intrinsic(self, e: Intrinsic) -> str:
         if e.name == CALL_EXTERN:
