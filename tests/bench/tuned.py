@@ -6,9 +6,10 @@ instantiated three times each, since where memory comes to lie makes some percen
 turns (`Times.by_turns`; before 2026-11-29 it was of lower quartiles); `noise` tells how far the
 three default programs, which are equal, are apart by them. TVM's tuned program then takes turns
 with ours. MetaSchedule is tuned as TVM's own pipeline for cpus does it, with weights laid out
-ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and ``xgboost-cpu``, and is
-left out where they are missing. Rows go to ``tuned.json``, those of each machine; ``seconds`` is 0
-where only what was found before was compared (``--seconds 0 --folder``).
+ahead; it needs ``apache-tvm`` with ``apache-tvm-ffi==0.1.14.post0`` and ``xgboost-cpu``, is left
+out where they are missing, and is compared where it kept a trial at all. Rows go to ``tuned.json``,
+those of each machine; ``seconds`` is 0 where only what was found before was compared (``--seconds 0
+--folder``).
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def row(name: str, threads: int, seconds: float, *, tvm: bool, folder: Path) -> 
     if PEERS["onnxruntime"].installed:
         runs["onnxruntime"] = partial(PEERS["onnxruntime"].load(path, threads, feeds), feeds)
     made |= compared(interleaved(runs, _SECONDS))
-    if tvm:
+    if made.get("metaschedule_trials"):  # else it would be TVM's default
         run = metaschedule(path, threads, folder)
         made["metaschedule_error"] = relative_error(run(feeds)[0], want)
         both: dict[str, Run] = {"tuned": runs["tuned 0"], "metaschedule": partial(run, feeds)}
