@@ -8,7 +8,7 @@ NONTEMPORAL = "nontemporal"
 """Attribute of a kernel: the positions of the buffers that it writes past the caches."""
 TAIL = "tail"
 """Attribute of a loop over tiles: what is left of an extent is one tile of a `FITTING` size, or a
-`COMPACT` one, the steps of whose sums are written out in pairs only; or a tile as any other, which
+`COMPACT` one, few steps of whose sums are written out; or a tile as any other, which
 stores what there is: that is `ASKED` where it is stored."""
 FITTING = "fitting"
 COMPACT = "compact"

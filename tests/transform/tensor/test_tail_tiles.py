@@ -77,11 +77,13 @@ def test_what_is_left_is_done_in_the_tiles_that_the_loop_asks_for(
     ("tail", "steps", "left"),
     [
         ("fitting", 4, [("unrolled", 4)]),
-        ("compact", 4, [("serial", 2), ("unrolled", 2)]),
-        ("compact", 3, [("serial", 3)]),
+        ("compact", 3, [("unrolled", 3)]),
+        ("compact", 8, [("serial", 2), ("unrolled", 4)]),
+        ("compact", 6, [("serial", 2), ("unrolled", 3)]),
+        ("compact", 7, [("serial", 7)]),
     ],
 )
-def test_compact_tiles_write_out_pairs_of_steps(
+def test_compact_tiles_write_out_few_steps(
     tail: str, steps: int, left: list[tuple[str, object]]
 ) -> None:
     before = product(steps, {"tail": tail})

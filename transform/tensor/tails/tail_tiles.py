@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.marks import COMPACT, FITTING, TAIL
+from unity.ir.marks import ACCUMULATORS, COMPACT, FITTING, TAIL
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, Let, Stmt, Store
 from unity.ir.visit import (
@@ -25,7 +26,7 @@ from unity.ir.visit import (
 )
 
 from ...blocks.conditions import Condition, computing, conditions_of
-from ...blocks.extents import number
+from ...blocks.extents import divisors, number
 from ...blocks.tree import (
     Path,
     Values,
@@ -39,6 +40,8 @@ from ...blocks.tree import (
 
 ALL_SIZES = 8
 """Rows of the largest tile that has a tail of each size; half of these are enough work for two."""
+FEW_STEPS = 4
+"""Steps of sums that a compact tile writes out: two cost 3 % where every tile is one (Zen 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +151,14 @@ def _fitting(loop: For, tail: Tail, registers: frozenset[Buffer]) -> Stmt:
 
     There is a tile of each size up to `largest`: the fewer there are, the less code.
     """
-    body = loop.body if loop.attrs[TAIL] == FITTING else _with_steps(loop.body, registers)
-    names, bound = {b.name for b in all_blocks(body)}, bound_in(body)
+    names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop.body)
     rows, begin = PrimVar("rows"), PrimVar("done")
     largest = tail.size - 1 if tail.size <= ALL_SIZES else tail.size // 2
     tiles: Stmt | None = None
     for size in reversed(range(1, largest + 1)):
-        part = Part(tail, size, begin, registers).stmt(body)
+        part = Part(tail, size, begin, registers).stmt(loop.body)
+        if loop.attrs[TAIL] == COMPACT:
+            part = _with_steps(part, registers)
         tiles = IfThen(Compare("eq", rows, imm(size)), renewed(part, names, bound), tiles)
     assert tiles is not None
     if largest == tail.size - 1:
@@ -171,7 +175,8 @@ def _fitting(loop: For, tail: Tail, registers: frozenset[Buffer]) -> Stmt:
 def _with_steps(body: Stmt, registers: frozenset[Buffer]) -> Stmt:
     """A tile whose loops are written out only where they tell which register is meant.
 
-    Others over what is done to registers go through pairs of steps, which hide a loop's own work.
+    Others over what is done to registers go through four steps at a time, which hide a loop's own
+    work; as many as sums are to have copies (`unity.ir.marks.ACCUMULATORS`) where these are more.
     """
     needed: set[PrimVar] = set()
     steps: set[PrimVar] = set()
@@ -184,18 +189,31 @@ def _with_steps(body: Stmt, registers: frozenset[Buffer]) -> Stmt:
 
     def on_stmt(s: Stmt) -> Stmt | None:
         count = number(s.extent) if isinstance(s, For) else None
-        if not isinstance(s, For) or s.kind != "unrolled" or s.attrs:
+        if not isinstance(s, For) or s.kind != "unrolled" or s.attrs.without(ACCUMULATORS):
             return None
         if s.var not in steps - needed:
             return None
-        if count is None or count % 2:
-            return replace(s, kind="serial")
-        pair, step = PrimVar(s.var.name), PrimVar(s.var.name)
-        place = Binary("add", s.begin, Binary("add", Binary("mul", pair, imm(2)), step))
+        row = 1 if count is None else _in_a_row(s, count, needed)
+        if count is None or row == 1:
+            return replace(s, kind="serial", attrs=s.attrs.without(ACCUMULATORS))
+        if row == count:
+            return None
+        outer, step = PrimVar(s.var.name), PrimVar(s.var.name)
+        place = Binary("add", s.begin, Binary("add", Binary("mul", outer, imm(row)), step))
         inside = substitute_stmt(s.body, {s.var: place})
-        return For(pair, imm(0), imm(count // 2), For(step, imm(0), imm(2), inside, "unrolled"))
+        inside = For(step, imm(0), imm(row), inside, "unrolled", attrs=s.attrs)
+        return For(outer, imm(0), imm(count // row), inside)
 
     return rewrite_stmt(body, on_stmt)
+
+
+def _in_a_row(loop: For, steps: int, needed: set[PrimVar]) -> int:
+    """How many of a loop's steps are written out: they divide evenly."""
+    asked = loop.attrs.get(ACCUMULATORS)
+    tile = [s for s in walk_stmt(loop.body) if isinstance(s, For) and s.var in needed]
+    sums = prod(number(s.extent) or 1 for s in tile if s.kind != "vectorized")
+    copies = -(-asked // sums) if isinstance(asked, int) else 1
+    return divisors(steps, max(FEW_STEPS, copies))[-1]
 
 
 def _tail_of(loop: For, above: Path, known: Analyzer) -> Tail | None:

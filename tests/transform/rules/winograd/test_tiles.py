@@ -17,8 +17,8 @@ from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
 from unity.ir.marks import COMPACT, TAIL
-from unity.ir.prim_expr import Compare, imm
-from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Seq
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, imm
+from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Seq, Store
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.op.table import OPS
@@ -145,6 +145,29 @@ def test_runs_of_one_register_tile_end_with_a_smaller_one() -> None:
     assert counts[:2] == [imm(1), imm(2)]
     for h, w in ((3, 4), (5, 3)):
         assert_same(func, low, {"h": h, "w": w})
+
+
+def test_smaller_tiles_write_out_few_steps() -> None:
+    """Four of eight, but as many as two sums need to be enough in flight (copies of them)."""
+    func = kernel((1, 1, H, W, 8), (4, 4, 1, 1, 8, 8), tile=2, padding=1)
+    target = replace(TARGET, vector_bits=256)
+    (rule,) = default_rules(func, target)
+    done = default_schedule(func, target, {rule.blocks[0]: {"rows": 4, "tiles": 4}})
+    low = lowered(done.func, target)
+    asked = [s for s in walk_stmt(low.body) if isinstance(s, IfThen)]
+    tiles = {s.condition.b: s.then for s in asked if isinstance(s.condition, Compare)}
+    in_flight = target.machine.fma_in_flight
+    for rows in (1, 2, 3):
+        products = [
+            s for s in walk_stmt(tiles[imm(rows)]) if isinstance(s, Store) and is_product(s.value)
+        ]
+        assert len(products) == rows * (8 if in_flight > 4 * rows else 4), rows
+    assert_same(func, low, {"h": 5, "w": 3})
+
+
+def is_product(e: PrimExpr) -> bool:
+    """Whether a product is added to something."""
+    return isinstance(e, Binary) and isinstance(e.b, Binary) and e.b.op == "mul"
 
 
 def test_a_register_tile_may_have_one_row() -> None:
