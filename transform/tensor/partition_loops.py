@@ -100,19 +100,32 @@ class PartitionLoops(Pass):
         func = with_body(func, with_predicates(func.body))
         if not any(isinstance(s, Block) and s.predicate is not None for s in walk_stmt(func.body)):
             return func
-        return with_body(func, self._stmt(func.body, (), self.depth))
+        repeats = not {"overwritable", "noalias"} & set(func.attrs)
+        return with_body(func, _Loops(repeats).stmt(func.body, (), self.depth))
 
-    def _stmt(self, s: Stmt, above: Path, depth: int) -> Stmt:
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """The loops of a prim func.
+
+    Attributes:
+        repeats: Whether rows may be computed twice: no input may be written over.
+    """
+
+    repeats: bool
+
+    def stmt(self, s: Stmt, above: Path, depth: int) -> Stmt:
+        """The statement, with so many loops partitioned within what is left of others at most."""
         if isinstance(s, Block):
             return s
         if isinstance(s, For) and s.kind in ("serial", "unrolled"):
             runs = apart(s, above)
             if runs is not None:
-                return sequence([self._stmt(run, above, depth) for run in runs])
+                return sequence([self.stmt(run, above, depth) for run in runs])
             s = begun_late(s, above)
-            tiles = at_border(s, above) if s.kind == "serial" else None
+            tiles = at_border(s, above, repeats=self.repeats) if s.kind == "serial" else None
             if tiles is not None:
-                return self._stmt(tiles, above, depth)
+                return self.stmt(tiles, above, depth)
         if isinstance(s, For) and s.kind in ("serial", "parallel"):
             conditions = conditions_of(s, above)
             hot = [c for c in conditions if c.is_hot]
@@ -134,28 +147,28 @@ class PartitionLoops(Pass):
                 return self._apart(s, above, depth, conditions, hot)
             if hot and depth > 0 and not _picks_registers(s):
                 return self._apart(replace(s, kind="serial"), above, depth, conditions, hot)
-        return map_stmts(s, lambda x: self._stmt(x, (*above, s), depth))
+        return map_stmts(s, lambda x: self.stmt(x, (*above, s), depth))
 
     def _asked(self, loop: For, above: Path, depth: int) -> Stmt:
         """A loop on threads that asks in each iteration whether all of it lies inside."""
         found = asked_in(loop, above)
         inside = (*above, loop)
         if not found:
-            return replace(loop, body=self._stmt(loop.body, inside, depth))
+            return replace(loop, body=self.stmt(loop.body, inside, depth))
         names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop)
         condition = conjunction(list(dict.fromkeys(c for _, _, c in found)))
         assert condition is not None
         condition = known_at(inside).simplify(condition)
         rest = _where_not(condition, renewed(loop.body, names, bound), known_at(inside))
-        rest = self._stmt(rest, inside, depth - 1)
-        whole = self._stmt(without_parts(loop.body, [(b, p) for b, p, _ in found]), inside, depth)
+        rest = self.stmt(rest, inside, depth - 1)
+        whole = self.stmt(without_parts(loop.body, [(b, p) for b, p, _ in found]), inside, depth)
         return replace(loop, body=IfThen(condition, whole, rest))
 
     def _main(self, loop: For, above: Path, depth: int, again: bool) -> Stmt:
         """What lies inside whole; `again` where other conditions fail before its end."""
         if again:
-            return self._stmt(loop, above, depth - 1)
-        return replace(loop, body=self._stmt(loop.body, (*above, loop), depth))
+            return self.stmt(loop, above, depth - 1)
+        return replace(loop, body=self.stmt(loop.body, (*above, loop), depth))
 
     def _apart(
         self,
@@ -179,11 +192,11 @@ class PartitionLoops(Pass):
             some = substitute_stmt(some, {loop.var: first})
         if loop.kind == "parallel":
             rest = renewed(some, names, bound)
-            inner = self._stmt(body, (*above, loop), depth)
+            inner = self.stmt(body, (*above, loop), depth)
             if isinstance(whole, Imm) and known.prove(Compare("ge", whole, last - 1)):
                 rest = substitute_stmt(rest, {loop.var: whole})
             rest = tiered(replace(loop, body=rest), above, known) or rest
-            rest = self._stmt(rest, (*above, loop), depth - 1)
+            rest = self.stmt(rest, (*above, loop), depth - 1)
             inside = Compare("lt", loop.var, whole)
             return replace(loop, body=IfThen(inside, inner, rest))
         known = known_at(above)
@@ -199,18 +212,18 @@ class PartitionLoops(Pass):
             return whole_part
         end = at_end(replace(loop, body=some), hot, cut, last, known)
         if end is not None:
-            return sequence([whole_part, self._stmt(renewed(end, names, bound), above, depth - 1)])
+            return sequence([whole_part, self.stmt(renewed(end, names, bound), above, depth - 1)])
         rest = renewed(some, names, bound)
         rest = substitute_stmt(rest, {loop.var: var})
         if isinstance(cut, Imm) and left == imm(1):
             rest = substitute_stmt(rest, {var: cut})
-            return sequence([whole_part, self._stmt(rest, above, depth - 1)])
+            return sequence([whole_part, self.stmt(rest, above, depth - 1)])
         tail = replace(loop, var=var, begin=cut, extent=left, body=rest)
         if any(not known.equal(c.whole, whole) for c in hot):  # others hold for longer
-            return sequence([whole_part, self._stmt(tail, above, depth - 1)])
+            return sequence([whole_part, self.stmt(tail, above, depth - 1)])
         if not isinstance(left, Imm):
             tail = replace(tail, body=tiered(tail, above, known_at((*above, tail))) or rest)
-        tail = replace(tail, body=self._stmt(tail.body, (*above, tail), depth - 1))
+        tail = replace(tail, body=self.stmt(tail.body, (*above, tail), depth - 1))
         return sequence([whole_part, tail])
 
 

@@ -56,15 +56,18 @@ class UnknownLine:
     def tiles(self, rows: int, image: int) -> list[tuple[int, int]]:
         """How many tiles of which size it has.
 
-        Pixels at a border are alone; what tiles leave of the others is done in smaller ones
+        Those at the ends of a line see a border, those between lie as they please and may share
+        rows. Of shorter lines pixels at a border are alone, and the others in smaller tiles
         (`halves`).
         """
         pixels = self.pixels(image)
         along = [e for e in self.edges if e.axis is self.along.var]
-        some = range(pixels if along else 0)
-        alone = sum(not all(self._sees_all(p, e, image) for e in along) for p in some)
-        whole, rest = divmod(pixels - alone, rows)
-        return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (alone, 1)]
+        alone = [p for p in range(pixels) if not all(self._sees_all(p, e, image) for e in along)]
+        first = next((k for k, p in enumerate(alone) if p != k), len(alone))
+        if alone and rows + max(first, len(alone) - first) <= pixels:
+            return [(-(-pixels // rows), rows)]
+        whole, rest = divmod(pixels - len(alone), rows)
+        return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (len(alone), 1)]
 
     def _sees_all(self, pixel: int, edge: Edge, image: int) -> bool:
         taps = next(a.length for a in self.roles.steps if a.var is edge.tap)

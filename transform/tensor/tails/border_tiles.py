@@ -1,7 +1,9 @@
 """Tiles of a line of unknown length whose ends see a border.
 
-Pixels at the border of an image see some taps and not others. Those that see all taps are done in
-tiles, the rest of them in smaller ones; the others by themselves, in loops over what they see.
+Pixels at the border of an image see some taps and not others. A line that is long enough is whole
+tiles: one at each end, in which it is known which taps a pixel sees there, and others between,
+which see all taps and may begin where another has not ended. Of a shorter line the pixels that see
+all taps are done in smaller tiles; the others by themselves, in loops over what they see.
 """
 
 from __future__ import annotations
@@ -9,25 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.arith import simplify
+from unity.arith import Analyzer, simplify
 from unity.arith.region import greater, lesser
-from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Block, For, Let, Stmt
+from unity.ir.foreign import symbols_in
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Block, Buffer, For, IfThen, Let, Stmt
 from unity.ir.visit import stmt_exprs, substitute_prim, substitute_stmt, variables, walk_stmt
 
 from ...blocks.conditions import computing
 from ...blocks.extents import number
 from ...blocks.tree import Path, Values, known_at, sequence
 from .border_loops import Fact, facts_of
-from .tail_tiles import SmallerTiles, Tail, halves, registers_of
+from .tail_tiles import SmallerTiles, Tail, accesses_in, halves, registers_of
 
 
-def at_border(loop: For, above: Path) -> Stmt | None:
+def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
     """A line of pixels in tiles that see no border, and what is left of it.
 
     Args:
         loop: A serial loop over an unknown number of tiles.
         above: The way to it.
+        repeats: Whether rows may be computed twice, what is written being none of what is read.
 
     Returns:
         None where none of their rows sees a border.
@@ -61,10 +65,17 @@ def at_border(loop: For, above: Path) -> Stmt | None:
         return None
     named = [PrimVar(name) for name in ("pixels", "first", "end")]
     pixels, first, end = named
-    low, high = lesser(low, pixels, known), greater(high, first, known)
     smaller = SmallerTiles(loop.body, tail, registers, known)
     inside = [f.part for f in facts]
+    whole: Stmt | None = None
     sizes = [rows.size, *halves(rows.size)]
+    if (
+        repeats
+        and _repeatable(loop.body, registers)
+        and _has_room(rows.size, low, high, count, known)
+    ):
+        whole = _overlapping(smaller, rows, facts, (pixels, first), count)
+        sizes = sizes[1:]
     made = sequence(
         [
             *smaller.of(imm(0), first, [1]),
@@ -72,9 +83,73 @@ def at_border(loop: For, above: Path) -> Stmt | None:
             *smaller.of(end, pixels, [1]),
         ]
     )
+    if whole is not None:
+        room = Compare("le", imm(rows.size), end)
+        behind = Compare("le", Binary("add", first, imm(rows.size)), pixels)
+        made = IfThen(Binary("and", room, behind), whole, made)
+    low, high = lesser(low, pixels, known), greater(high, first, known)
     for var, value in zip(reversed(named), (high, low, count), strict=True):
         made = Let(var, value, made)
     return substitute_stmt(made, {loop.var: imm(0)})
+
+
+def _has_room(size: int, low: PrimExpr, high: PrimExpr, count: PrimExpr, known: Analyzer) -> bool:
+    """Whether a tile lies between the borders of each line that is longer than two tiles."""
+
+    def most(width: PrimExpr) -> int:
+        fits = (n for n in range(size + 1) if known.prove(Compare("le", width, imm(n))))
+        return next(fits, size + 2)
+
+    return most(low) + most(known.simplify(Binary("sub", count, high))) <= size + 1
+
+
+def _overlapping(
+    smaller: SmallerTiles,
+    rows: _Rows,
+    facts: Sequence[Fact],
+    line: tuple[PrimVar, PrimVar],
+    count: PrimExpr,
+) -> Stmt:
+    """A line in whole tiles: one at each end, which sees one border, and others between.
+
+    The last two begin where they end in time: some rows are computed twice. There is a whole tile
+    in front of the border that the line ends with, and one behind the border that it begins with.
+
+    Args:
+        smaller: Tiles of these rows.
+        rows: The rows of a tile.
+        facts: What says which rows are there, and which see a border.
+        line: How many pixels there are, and the first that sees all taps.
+        count: What the number of pixels is.
+    """
+    size, (pixels, first) = rows.size, line
+    ends: tuple[list[PrimExpr], list[PrimExpr]] = [], []
+    for fact in facts:
+        by = -1 if any(fact is f for f in rows.counts) else rows.apart(fact)[0]
+        ends[by > 0].append(fact.part)
+    above, below = ends
+    counts = [f.part for f in rows.counts]
+    nth, last = PrimVar("tile"), PrimVar("last")
+    left = Binary("sub", pixels, imm(2 * size))
+    tiles = Binary("floordiv", Binary("add", left, imm(size - 1)), imm(size))
+    place = Binary("min", Binary("mul", Binary("add", nth, imm(1)), imm(size)), last)
+    tile = smaller.at(place, size, [*above, *below], named=True)
+    between = For(nth, imm(0), Binary("max", tiles, imm(0)), tile)
+    return sequence(
+        [
+            smaller.at(imm(0), size, above),
+            Let(last, Binary("max", first, left), between),
+            smaller.at(Binary("sub", count, imm(size)), size, [*counts, *below]),
+        ]
+    )
+
+
+def _repeatable(s: Stmt, registers: frozenset[Buffer]) -> bool:
+    """Whether a tile does the same when done again: it reads nothing that it leaves behind."""
+    written = {r.buffer for b in computing(s) for r in b.writes} - registers
+    accesses = [a for b in computing(s) for a in accesses_in(b)]
+    read = {a.buffer for a in accesses if isinstance(a, Load)}
+    return not written & read and not any(symbols_in(b) for b in computing(s))
 
 
 def _first(room: PrimExpr, step: int) -> PrimExpr:

@@ -111,6 +111,19 @@ class SmallerTiles:
         self.body, self.tail, self.registers, self.known = body, tail, registers, known
         self.names, self.bound = {b.name for b in all_blocks(body)}, bound_in(body)
 
+    def at(
+        self, place: PrimExpr, size: int, holding: Sequence[PrimExpr], *, named: bool = False
+    ) -> Stmt:
+        """A tile from a row on, where the given parts of predicates hold."""
+        begin = PrimVar("done")
+        tail = replace(self.tail, parts=tuple(holding))
+        part = Part(tail, size, begin, self.registers).stmt(self.body)
+        if named:
+            part = Let(begin, place, part)
+        else:
+            part = substitute_stmt(part, {begin: self.known.simplify(place)})
+        return renewed(part, self.names, self.bound)
+
     def of(
         self,
         first: PrimExpr,

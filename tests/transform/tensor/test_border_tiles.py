@@ -1,0 +1,112 @@
+"""Lines whose ends see a border: whole tiles that may share rows, smaller ones of short lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.tensor.kernels import after, assert_same
+from unity.ir.attrs import Attrs
+from unity.ir.prim_expr import Imm
+from unity.ir.stmt import Block, For, PrimFunc
+from unity.ir.visit import walk_stmt
+from unity.script import parse
+from unity.transform.tensor import PartitionLoops, lowering
+
+LINE = """
+n = dim("n")
+
+
+@script.prim_func(attrs=ATTRS)
+def main(a: f32[Buffer, n], w: f32[Buffer, TAPS], c: f32[Buffer, COUNT]) -> None:
+    for tile in range((COUNT + LAST) // ROWS):
+        t = T.alloc((ROWS,), "float32", scope="local")
+        for i in T.unroll(ROWS):
+            with T.block("init"):
+                vi = T.axis.spatial(COUNT, tile * ROWS + i)
+                vr = T.axis.spatial(ROWS, i)
+                T.where(tile * ROWS + i < COUNT)
+                t[vr] = 0.0
+        for k in T.unroll(TAPS):
+            for i in T.unroll(ROWS):
+                with T.block("sum"):
+                    vi = T.axis.spatial(COUNT, tile * ROWS + i)
+                    vr = T.axis.spatial(ROWS, i)
+                    vk = T.axis.reduce(TAPS, k)
+                    T.where(tile * ROWS + i < COUNT and 0 <= PLACE - PAD and PLACE - PAD < n)
+                    t[vr] += a[vi * STEP + vk - PAD] * w[vk]
+        for i in T.unroll(ROWS):
+            with T.block("copy"):
+                vi = T.axis.spatial(COUNT, tile * ROWS + i)
+                vr = T.axis.spatial(ROWS, i)
+                T.where(tile * ROWS + i < COUNT)
+                c[vi] = STORED
+"""
+
+
+def line(
+    rows: int,
+    taps: int,
+    step: int,
+    pads: tuple[int, int],
+    stored: str = "t[vr]",
+    attrs: Attrs | None = None,
+) -> PrimFunc:
+    """Taps over a line, some rows in a tile."""
+    room = sum(pads) - taps
+    text = LINE.replace("ATTRS", "{}").replace("STORED", stored)
+    text = text.replace("PLACE", "(tile * ROWS + i) * STEP + k").replace("PAD", str(pads[0]))
+    text = text.replace("COUNT", f"((n + {room}) // STEP + 1)").replace("STEP", str(step))
+    text = text.replace("TAPS", str(taps)).replace("LAST", str(rows - 1))
+    func = parse(text.replace("ROWS", str(rows))).prim_funcs()["main"]
+    return func if attrs is None else PrimFunc(func.params, func.body, attrs)
+
+
+def tiles(func: PrimFunc) -> list[object]:
+    """The rows of each tile."""
+    every = [s for s in walk_stmt(func.body) if isinstance(s, For) and isinstance(s.body, Block)]
+    begun = [s for s in every if isinstance(s.body, Block) and s.body.name.startswith("init")]
+    return [s.extent.value for s in begun if isinstance(s.extent, Imm)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "taps", "step", "pads"),
+    [
+        (4, 3, 1, (1, 1)),
+        (5, 3, 2, (1, 1)),
+        (3, 3, 2, (0, 1)),
+        (4, 3, 1, (2, 0)),
+        (6, 7, 1, (3, 3)),
+        (2, 3, 3, (1, 1)),
+    ],
+)
+def test_ends_are_whole_tiles_and_those_between_may_share_rows(
+    rows: int, taps: int, step: int, pads: tuple[int, int]
+) -> None:
+    before = line(rows, taps, step, pads)
+    parted = after(before, PartitionLoops())
+    assert tiles(parted)[:3] == [rows] * 3
+    assert rows not in tiles(parted)[3:], "of short lines there is no whole tile between borders"
+    low = after(before, *lowering())
+    for n in range(max(1, taps - sum(pads)), (3 * rows + 3) * step):
+        assert_same(before, low, {"n": n})
+
+
+@pytest.mark.parametrize(
+    ("stored", "attrs", "rows", "pads"),
+    [
+        ("c[vi] + t[vr]", None, 4, (1, 1)),
+        ("t[vr]", Attrs(overwritable=(0,)), 4, (1, 1)),
+        ("t[vr]", None, 2, (2, 2)),
+    ],
+    ids=["adds to what there was", "may write over its input", "borders wider than a tile"],
+)
+def test_rows_are_computed_once_where_that_matters(
+    stored: str, attrs: Attrs | None, rows: int, pads: tuple[int, int]
+) -> None:
+    before = line(rows, 5 if rows == 2 else 3, 1, pads, stored, attrs)
+    parted = after(before, PartitionLoops())
+    assert tiles(parted)[:2] == [1, rows]
+    assert tiles(parted).count(rows) == 1
+    low = after(before, *lowering())
+    for n in range(3, 14):
+        assert_same(before, low, {"n": n})
