@@ -16,6 +16,7 @@ from ...roles.blocked import MOST_PIXELS, BlockedRoles, Flat
 from ...roles.padding import Edge
 from ...roles.reduction import rows_of
 from ...tactics.tile_sizes import counts
+from ...tensor.tails.border_tiles import least_line
 from ...tensor.tails.tail_tiles import halves
 
 UNKNOWN = 840
@@ -64,7 +65,8 @@ class UnknownLine:
         along = [e for e in self.edges if e.axis is self.along.var]
         alone = [p for p in range(pixels) if not all(self._sees_all(p, e, image) for e in along)]
         first = next((k for k, p in enumerate(alone) if p != k), len(alone))
-        if alone and rows + max(first, len(alone) - first) <= pixels:
+        room = max(rows + max(first, len(alone) - first), least_line(rows))
+        if alone and room <= pixels:
             return [(-(-pixels // rows), rows)]
         whole, rest = divmod(pixels - len(alone), rows)
         return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (len(alone), 1)]

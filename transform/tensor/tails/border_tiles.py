@@ -20,9 +20,17 @@ from unity.ir.visit import stmt_exprs, substitute_prim, substitute_stmt, variabl
 
 from ...blocks.conditions import computing
 from ...blocks.extents import number
-from ...blocks.tree import Path, Values, known_at, sequence
+from ...blocks.tree import Path, Values, conjunction, known_at, sequence
 from .border_loops import Fact, facts_of
-from .tail_tiles import SmallerTiles, Tail, accesses_in, halves, registers_of
+from .tail_tiles import ALL_SIZES, SmallerTiles, Tail, accesses_in, halves, registers_of
+
+SPARED = 3
+"""Rows that smaller tiles, which wait for their own sums, cost beyond those that they have."""
+
+
+def least_line(rows: int) -> int:
+    """The pixels of a line from which on two whole tiles cost less than what smaller ones do."""
+    return 2 * rows - SPARED
 
 
 def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
@@ -67,15 +75,11 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
     pixels, first, end = named
     smaller = SmallerTiles(loop.body, tail, registers, known)
     inside = [f.part for f in facts]
-    whole: Stmt | None = None
     sizes = [rows.size, *halves(rows.size)]
-    if (
-        repeats
-        and _repeatable(loop.body, registers)
-        and _has_room(rows.size, low, high, count, known)
-    ):
-        whole = _overlapping(smaller, rows, facts, (pixels, first), count)
-        sizes = sizes[1:]
+    repeats = repeats and _repeatable(loop.body, registers)
+    repeats = repeats and _has_room(rows.size, low, high, count, known)
+    if repeats:
+        sizes = [n for n in sizes if n < rows.size or n > ALL_SIZES]
     made = sequence(
         [
             *smaller.of(imm(0), first, [1]),
@@ -83,14 +87,25 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
             *smaller.of(end, pixels, [1]),
         ]
     )
-    if whole is not None:
-        room = Compare("le", imm(rows.size), end)
-        behind = Compare("le", Binary("add", first, imm(rows.size)), pixels)
-        made = IfThen(Binary("and", room, behind), whole, made)
+    if repeats:
+        whole = _overlapping(smaller, rows, facts, (pixels, first), count)
+        made = IfThen(_is_long(rows.size, pixels, first, end), whole, made)
     low, high = lesser(low, pixels, known), greater(high, first, known)
     for var, value in zip(reversed(named), (high, low, count), strict=True):
         made = Let(var, value, made)
     return substitute_stmt(made, {loop.var: imm(0)})
+
+
+def _is_long(size: int, pixels: PrimVar, first: PrimVar, end: PrimVar) -> PrimExpr:
+    """Whether a line is long enough for a whole tile at each end."""
+    limits = (
+        Compare("le", imm(size), end),
+        Compare("le", Binary("add", first, imm(size)), pixels),
+        Compare("le", imm(least_line(size)), pixels),
+    )
+    found = conjunction(limits)
+    assert found is not None
+    return found
 
 
 def _has_room(size: int, low: PrimExpr, high: PrimExpr, count: PrimExpr, known: Analyzer) -> bool:
