@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rotation import examples
+from unity.codegen.vm.native.overflow import divisors, small_bits
 from unity.runtime.sizes import (
     Size,
     SizeOp,
@@ -14,6 +15,8 @@ from unity.runtime.sizes import (
     Slot,
     combine,
     evaluate,
+    may_be_negative,
+    parts_of,
     product,
     size_text,
     slots_of,
@@ -76,3 +79,21 @@ def test_sizes_too_deep_for_a_line_of_python_are_evaluated_as_well() -> None:
         expected = expected * 3 // 2
     assert evaluate(size, [9]) == expected
     assert evaluate(size, [0]) == 0
+
+
+def test_parts_that_are_shared_are_looked_at_once() -> None:
+    """Sizes that follow from others share them: written out, this one has 2**200 parts."""
+    size: Size = Slot(0)
+    for k in range(200):
+        size = SizeOp("sub" if k % 2 else "add", SizeOp("mul", size, 3), size)
+    expected = 1
+    for k in range(200):
+        expected = expected * 2 if k % 2 else expected * 4
+    assert evaluate(size, [7]) == 7 * expected
+    assert slots_of(size) == (0,)
+    assert may_be_negative(size)
+    assert not may_be_negative(SizeOp("add", Slot(0), Slot(1)))
+    assert len(parts_of([size, size])) == 402
+    assert divisors([SizeOp("floordiv", SizeOp("add", size, Slot(1)), Slot(1))]) == [Slot(1)]
+    assert small_bits([size]) == 0
+    assert small_bits([SizeOp("mul", Slot(0), Slot(1))]) == 31

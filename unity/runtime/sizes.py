@@ -9,8 +9,9 @@ What dims are to the compiler, these are at run time: no sympy, cheap to evaluat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias, assert_never, cast
 
 from unity.errors import UnityError
@@ -26,23 +27,43 @@ class Slot:
     index: Index
 
 
-class _Compiled:
-    """What a size is evaluated by, made when it is first asked for."""
+class _Kept:
+    """What is found of a size when it is first asked for.
 
-    __slots__ = ("code",)
+    Sizes share their parts: written out, a few hundred different ones can be a hundred thousand.
+
+    Attributes:
+        code: What it is evaluated by.
+        named: The slots that it names.
+        hashed: Its hash.
+    """
+
+    __slots__ = ("code", "hashed", "named")
     code: Callable[[Sequence[int | None]], int]
+    named: tuple[int, ...]
+    hashed: int
 
 
 @dataclass(frozen=True, slots=True)
-class SizeOp(_Compiled):
+class SizeOp(_Kept):
     """An operation on two sizes; divisions round down."""
 
     op: SizeOpName
     a: Size
     b: Size
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self.hashed
+        except AttributeError:
+            object.__setattr__(self, "hashed", hash((self.op, self.a, self.b)))
+            return self.hashed
+
 
 Size: TypeAlias = int | Slot | SizeOp
+MOST_WRITTEN = 1000
+"""Operations of a size that is evaluated as a line of Python, those of shared parts repeated."""
 _SIGNS: dict[SizeOpName, str] = {
     "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%",
 }  # fmt: skip
@@ -127,41 +148,71 @@ def evaluate(size: Size, slots: Sequence[int | None]) -> int:
 
 def _compiled(size: SizeOp) -> Callable[[Sequence[int | None]], int]:
     """A function of the slots: Python's own arithmetic is ten times as fast as a walk."""
+    parts, written = parts_of([size]), dict[Size, int]()
+    for part in parts:
+        inside = (part.a, part.b) if isinstance(part, SizeOp) else ()
+        written[part] = 1 + sum(written[x] for x in inside)
+    if written[size] > MOST_WRITTEN:
+        return partial(_walked, tuple(parts))
     names = [f"s[{k}]" for k in range(1 + max(slots_of(size), default=0))]
     try:
         made = eval(f"lambda s: {size_text(size, names)}", {"min": min, "max": max})
     except (RecursionError, MemoryError, SyntaxError):  # more parentheses than Python reads
-        return lambda s: apply(size.op, evaluate(size.a, s), evaluate(size.b, s))
+        return partial(_walked, tuple(parts))
     return cast("Callable[[Sequence[int | None]], int]", made)
 
 
-def slots_of(size: Size) -> Iterator[int]:
-    """The slots a size names, repeated as they occur."""
+def _walked(parts: Sequence[Size], slots: Sequence[int | None]) -> int:
+    """What the last of some sizes is, each of which is made of those before it."""
+    values: dict[Size, int] = {}
+    for part in parts:
+        if isinstance(part, SizeOp):
+            values[part] = apply(part.op, values[part.a], values[part.b])
+        else:
+            values[part] = evaluate(part, slots)
+    return values[parts[-1]]
+
+
+def slots_of(size: Size) -> tuple[int, ...]:
+    """The slots a size names, each once, as they occur first."""
     match size:
         case int():
-            return
+            return ()
         case Slot(index):
-            yield index
-        case SizeOp(_, a, b):
-            yield from slots_of(a)
-            yield from slots_of(b)
+            return (index,)
+        case SizeOp():
+            try:
+                return size.named
+            except AttributeError:
+                named = tuple(dict.fromkeys((*slots_of(size.a), *slots_of(size.b))))
+                object.__setattr__(size, "named", named)
+                return named
         case _:
             assert_never(size)
+
+
+def parts_of(sizes: Iterable[Size]) -> dict[Size, None]:
+    """Sizes and all they are made of, each once, operands first."""
+    found: dict[Size, None] = {}
+
+    def add(size: Size) -> None:
+        if size not in found:
+            if isinstance(size, SizeOp):
+                add(size.a)
+                add(size.b)
+            found[size] = None
+
+    for size in sizes:
+        add(size)
+    return found
 
 
 def may_be_negative(size: Size) -> bool:
     """Whether a size could be below zero although no symbol is."""
-    match size:
-        case int():
-            return size < 0
-        case Slot():
-            return False
-        case SizeOp("sub"):
-            return True
-        case SizeOp(_, a, b):
-            return may_be_negative(a) or may_be_negative(b)
-        case _:
-            assert_never(size)
+    return any(
+        part.op == "sub" if isinstance(part, SizeOp) else isinstance(part, int) and part < 0
+        for part in parts_of([size])
+    )
 
 
 def size_text(size: Size, names: Sequence[str]) -> str:

@@ -68,6 +68,7 @@ class Body:
         calls = [i for i in self.code.code if isinstance(i, p.CallKernel | p.CallFunction)]
         self.polls = len(calls) > 1
         self.sizes = late_sizes(layout)
+        self.small_bits = small_bits(self.sizes)
         inputs = (s for spec in layout.inputs for s in spec_sizes(spec))
         self.bound = {i for s in inputs for i in slots_of(s)}
         self.bound.update(slot for slots in layout.traced.values() for slot in slots)
@@ -385,9 +386,9 @@ class Body:
         for slot in sorted({i for s in sizes for i in slots_of(s)}):
             every = t.let(f"or i64 {every}, {t.size(Slot(slot))}")
         if sizes:
-            small = t.let(f"icmp ult i64 {every}, {1 << small_bits(self.sizes)}")
+            small = t.let(f"icmp ult i64 {every}, {1 << self.small_bits}")
             self.goto_unless(small, "failed", at, "possible")
-        for k, divisor in enumerate(dict.fromkeys(d for s in sizes for d in divisors(s))):
+        for k, divisor in enumerate(divisors(sizes)):
             some = t.let(f"icmp ne i64 {t.size(divisor)}, 0")
             self.goto_unless(some, "failed", at, f"divisor{k}")
         for k, size in enumerate(filter(due, layout.late_lengths)):

@@ -50,7 +50,8 @@ class Layout:
         direct: Registers that are an output's memory, with the output's index.
         lengths: Extents of tensors that might turn out negative, and must not.
         places: What lies in the arena, by register or instruction: its bytes, in order.
-        known: Slots that are expressions of others, from checks inside the function.
+        known: Slots that are expressions of others, from checks inside the function (`know`).
+        resolved: What sizes are in terms of the others (`resolve`), as far as that was asked.
         read: Slots whose values are read from tensors while the function runs.
         late: What lies in memory of its own, as sizes that are read decide how large it is
             (`late.py`): its bytes, by register or instruction, in order.
@@ -71,6 +72,7 @@ class Layout:
     lengths: dict[Size, None] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
     known: dict[int, Size] = field(default_factory=dict)
+    resolved: dict[Size, Size] = field(default_factory=dict)
     read: set[int] = field(default_factory=set)
     late: dict[str, Size] = field(default_factory=dict)
     late_outputs: frozenset[int] = frozenset()
@@ -78,6 +80,12 @@ class Layout:
     traced: Mapping[p.Reg, tuple[int, ...]] = field(default_factory=dict)
     interpreted: bool = False
     _order: dict[str, int] = field(default_factory=dict)
+
+    def know(self, slot: int, size: Size) -> None:
+        """A slot is an expression of others, if it isn't one already."""
+        if slot not in self.known:
+            self.known[slot] = size
+            self.resolved.clear()
 
     def reserve(self, place: str, size: Size) -> None:
         """Reserve arena space, once for a place; memory of its own where sizes are read."""
@@ -198,15 +206,20 @@ def literals(code: p.FunctionCode) -> set[p.Reg]:
 
 def resolve(layout: Layout, size: Size) -> Size:
     """The size in terms of the inputs' symbols."""
-    match size:
-        case int():
-            return size
-        case Slot(index):
-            return resolve(layout, layout.known[index]) if index in layout.known else size
-        case SizeOp(op, a, b):
-            return combine(op, resolve(layout, a), resolve(layout, b))
-        case _:
-            assert_never(size)
+    if isinstance(size, int):
+        return size
+    found = layout.resolved.get(size)
+    if found is None:
+        match size:
+            case Slot(index):
+                known = layout.known.get(index)
+                found = size if known is None else resolve(layout, known)
+            case SizeOp(op, a, b):
+                found = combine(op, resolve(layout, a), resolve(layout, b))
+            case _:
+                assert_never(size)
+        layout.resolved[size] = found
+    return found
 
 
 def byte_count(spec: p.TensorSpec) -> Size:
@@ -353,7 +366,7 @@ def _learn_sizes(
 ) -> None:
     """Take in what slots are that a check of some sizes against others binds."""
     for told in definitions_of(binds, expected):
-        layout.known.setdefault(told.slot, told.value(actual[told.place]))
+        layout.know(told.slot, told.value(actual[told.place]))
 
 
 def require_told(code: p.FunctionCode, values: Sequence[p.Tree], otherwise: str) -> None:

@@ -10,14 +10,15 @@ so is what divides by a size that is 0.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from unity.codegen.vm.native.layout import Layout, NotNativeError, byte_count, resolve
 from unity.codegen.vm.native.text import Text
 from unity.runtime import program as p
 from unity.runtime.program import spec_sizes
-from unity.runtime.sizes import Size, SizeOp, Slot, slots_of
+from unity.runtime.sizes import Size, SizeOp, Slot, parts_of, slots_of
 
 MOST = 1 << 62
 """More bytes than any memory has, and few enough that two such numbers can be added."""
@@ -59,7 +60,7 @@ def require_possible(layout: Layout) -> None:
     Raises:
         NotNativeError: A size is a number that is too large, or has one in it.
     """
-    if any(_bound(s, 1) >= MOST for s in planned_sizes(layout)):
+    if any(n >= MOST for n in _bounds(parts_of(planned_sizes(layout)), 1).values()):
         raise NotNativeError("a tensor is larger than any memory")
 
 
@@ -68,29 +69,38 @@ def most_bits(sizes: Sequence[Size]) -> int:
 
     None where one divides by what could be 0: that is looked at each time.
     """
-    return 0 if any(divisors(s) for s in sizes) else small_bits(sizes)
+    return 0 if divisors(sizes) else small_bits(sizes)
 
 
 def small_bits(sizes: Sequence[Size]) -> int:
     """The same where nothing that they divide by is 0."""
-    bits = 62
-    while bits and sum(_bound(s, (1 << bits) - 1) for s in sizes) >= MOST:
-        bits -= 1
-    return bits
+    parts = list(parts_of(sizes))
+
+    def fit(bits: int) -> bool:
+        bounds = _bounds(parts, (1 << bits) - 1)
+        return sum(bounds[s] for s in sizes) < MOST
+
+    return bisect_left(range(1, 63), True, key=lambda bits: not fit(bits))
 
 
-def _bound(size: Size, symbol: int) -> int:
-    """What a size and its parts do not exceed if no symbol exceeds a number."""
-    match size:
-        case int():
-            return abs(size)
-        case Slot():
-            return symbol
-        case SizeOp(op, a, b):
-            x, y = _bound(a, symbol), _bound(b, symbol)
-            return max(x, y) if op not in ("add", "sub", "mul") else x * y if op == "mul" else x + y
-        case _:
-            assert_never(size)
+def _bounds(parts: Iterable[Size], symbol: int) -> dict[Size, int]:
+    """What sizes, operands first, and their parts do not exceed if no symbol exceeds a number."""
+    found: dict[Size, int] = {}
+    for size in parts:
+        match size:
+            case int():
+                found[size] = abs(size)
+            case Slot():
+                found[size] = symbol
+            case SizeOp("add" | "sub", a, b):
+                found[size] = found[a] + found[b]
+            case SizeOp("mul", a, b):
+                found[size] = found[a] * found[b]
+            case SizeOp(_, a, b):
+                found[size] = max(found[a], found[b])
+            case _:
+                assert_never(size)
+    return found
 
 
 def fits_text(index: int, sizes: Sequence[Size]) -> str:
@@ -104,7 +114,7 @@ def fits_text(index: int, sizes: Sequence[Size]) -> str:
     for value in (*made.values(), total):
         less = t.let(f"fcmp olt double {value}, {limit}")
         fits = t.let(f"and i1 {fits}, {less}")
-    for divisor in dict.fromkeys(d for s in sizes for d in divisors(s)):
+    for divisor in divisors(sizes):
         some = t.let(f"icmp ne i64 {t.size(divisor)}, 0")
         fits = t.let(f"and i1 {fits}, {some}")
     t.do(f"ret i1 {fits}")
@@ -112,13 +122,11 @@ def fits_text(index: int, sizes: Sequence[Size]) -> str:
     return "\n".join([f"{head} {{", *t.lines, "}"])
 
 
-def divisors(size: Size) -> list[Size]:
-    """What a size divides by, numbers aside."""
-    if not isinstance(size, SizeOp):
-        return []
-    found = [*divisors(size.a), *divisors(size.b)]
-    divides = size.op in ("floordiv", "floormod") and not isinstance(size.b, int)
-    return [*found, size.b] if divides else found
+def divisors(sizes: Iterable[Size]) -> list[Size]:
+    """What sizes divide by, numbers aside, each once."""
+    divisions = (x for x in parts_of(sizes) if isinstance(x, SizeOp))
+    by = (x.b for x in divisions if x.op in ("floordiv", "floormod"))
+    return list(dict.fromkeys(b for b in by if not isinstance(b, int)))
 
 
 def _magnitude(t: Text, size: Size, made: dict[Size, str]) -> str:

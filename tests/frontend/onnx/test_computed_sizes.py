@@ -100,3 +100,36 @@ def test_channels_that_are_not_known_are_checked_when_it_runs() -> None:
     np.testing.assert_allclose(exe.run({"x": x, "z": z})["y"], expected[None], rtol=1e-5)
     with pytest.raises(UnityError, match=r"expected|got"):
         exe.run({"x": z, "z": z})
+
+
+PADDED = """
+g (float[b, h, w] x) => (float[p, q, r] y)
+<int64[3] zeros = {0, 0, 0}, int64[1] by = {7}, int64[1] at_w = {2}, int64[1] at_h = {1},
+ int64[2] pairs = {-1, 2}, int64[1] last = {-1}, int64[1] before = {-9}, int64[1] axis = {0},
+ int64[1] back = {-1}, int64[1] nothing = {0}> {
+    shape = Shape(x)
+    w = Gather(shape, at_w)
+    h = Gather(shape, at_h)
+    w_over = Mod(w, by)
+    h_over = Mod(h, by)
+    w_less = Sub(by, w_over)
+    h_less = Sub(by, h_over)
+    w_pad = Mod(w_less, by)
+    h_pad = Mod(h_less, by)
+    torchs = Concat<axis=0>(nothing, w_pad, nothing, h_pad, nothing, nothing)
+    table = Reshape(torchs, pairs)
+    turned = Slice(table, last, before, axis, back)
+    sides = Transpose<perm=[1, 0]>(turned)
+    pads = Reshape(sides, last)
+    y = Pad(x, pads)
+}"""
+
+
+def test_the_pads_that_torch_writes_are_known_sizes() -> None:
+    """``F.pad`` by sizes: a vector of them is turned around and transposed on its way."""
+    module = imported(PADDED)
+    assert set(ops_of(module)) == {"nn.pad"}
+    x = np.arange(30, dtype=f4).reshape(1, 5, 6)
+    got = run(module, x)
+    assert isinstance(got, np.ndarray)
+    np.testing.assert_array_equal(got, np.pad(x, ((0, 0), (0, 2), (0, 1))), strict=True)

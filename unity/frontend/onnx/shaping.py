@@ -96,10 +96,13 @@ def _unsqueeze(node: Node) -> Value:
 
 
 def _transpose(node: Node) -> Value:
-    x = node.tensor(0)
-    rank = node.rank(0)
+    value = node.value(0)
+    rank = value.dims.ndim if isinstance(value, Sizes) else node.rank(0)
     axes = node.ints_of("perm")
     order = tuple(reversed(range(rank))) if axes is None else axes
+    if isinstance(value, Sizes) and sorted(order) == list(range(rank)):
+        return Sizes(value.dims.transpose(order), value.dtype)
+    x = node.tensor(0)
     return x if order == tuple(range(rank)) else node.op("permute_dims", x, axes=order)
 
 
