@@ -9,7 +9,7 @@ from typing import assert_never
 from unity.codegen.vm.native import late
 from unity.codegen.vm.native.call import declare_frame, write_call
 from unity.codegen.vm.native.layout import Layout, byte_count, read_shape, resolve, staged
-from unity.codegen.vm.native.overflow import divisors, late_sizes, small_bits
+from unity.codegen.vm.native.overflow import computed_fit, divisors, late_sizes, small_bits
 from unity.codegen.vm.native.printing import declare_table, table_words, write_print
 from unity.codegen.vm.native.text import Text
 from unity.codegen.vm.native.values import read_value, store_value
@@ -387,13 +387,25 @@ class Body:
             every = t.let(f"or i64 {every}, {t.size(Slot(slot))}")
         if sizes:
             small = t.let(f"icmp ult i64 {every}, {1 << self.small_bits}")
-            self.goto_unless(small, "failed", at, "possible")
+            self.require_fits(at, small, sizes)
         for k, divisor in enumerate(divisors(sizes)):
             some = t.let(f"icmp ne i64 {t.size(divisor)}, 0")
             self.goto_unless(some, "failed", at, f"divisor{k}")
         for k, size in enumerate(filter(due, layout.late_lengths)):
             natural = t.let(f"icmp sge i64 {t.size(size)}, 0")
             self.goto_unless(natural, "failed", at, f"length{k}")
+
+    def require_fits(self, at: int, small: str, sizes: Sequence[Size]) -> None:
+        """Leave where sizes are too large, which is looked at where symbols are not small."""
+        t = self.t
+        before = dict(t.sizes)
+        t.do(f"br i1 {small}, label %fitting{at}, label %large{at}")
+        t.block(f"large{at}")
+        t.sizes.update(before)
+        fits = computed_fit(t, sizes)
+        t.do(f"br i1 {fits}, label %fitting{at}, label %failed")
+        t.block(f"fitting{at}")
+        t.sizes.update(before)  # both blocks before are behind that one
 
     def facts(self, at: int, info: p.SymbolInfo, value: str, tag: str) -> None:
         """What is declared of a symbol that a check or a call binds."""

@@ -46,6 +46,7 @@ def entry_text(
     _declare(entry)
     check_arguments(entry)
     allocate_outputs(entry)
+    _take_table(entry)
     _take_arena(entry)
     _run(entry, always_release=uses_constants)
     give_results(entry, asks=asks)
@@ -54,7 +55,9 @@ def entry_text(
         f"define ptr @unity_entry_{index}(ptr %self, ptr %args, i64 %count, ptr %names) nounwind {{"
     )
     free = f"@unity_free_{index} = internal global ptr null"
-    return "\n".join([free, header, *entry.t.lines, "}", _release_text(index)])
+    tables = [late.kept_text(index, layout)] if layout.late else []
+    release = _release_text(index, has_tables=bool(tables))
+    return "\n".join([free, *tables, header, *entry.t.lines, "}", release])
 
 
 def _declare(e: EntryWriter) -> None:
@@ -68,11 +71,16 @@ def _declare(e: EntryWriter) -> None:
     t.do(f"%values = alloca [{len(layout.values) + 1} x i64]")
     t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
     t.do(f"%poll = alloca [{interpreted.WORDS} x i64]")
-    if layout.late:
-        t.do(f"%late = alloca [{late.words(layout)} x i64]")
     if layout.late_outputs:
         t.do("%outcome = alloca i64")
     t.do(f"%scalars = alloca [{len(layout.inputs) + 1} x i64]")
+
+
+def _take_table(e: EntryWriter) -> None:
+    """A table of memory whose size is read, with what a call before left in it (`late`)."""
+    if e.layout.late:
+        e.t.do(f"%late = call ptr @unity_take_table_{e.index}()")
+        e.go_on_if(e.t.let("icmp ne ptr %late, null"), f"drop{len(e.layout.outputs)}")
 
 
 def _take_arena(e: EntryWriter) -> None:
@@ -117,7 +125,7 @@ def _run(e: EntryWriter, *, always_release: bool) -> None:
     t.store("i64", "0", "%poll", PRINTED)
     t.store("i64", "0", "%poll", interpreted.ASKED)
     if e.layout.late:
-        late.begin(t, e.layout, "%late")
+        late.use(t, "%late")
     t.do(f"br i1 {_worth_releasing(e, always_release)}, label %leave, label %go")
     t.block("leave")
     state = t.let(f"call ptr {e.api('PyEval_SaveThread')}()")
@@ -137,7 +145,7 @@ def _run(e: EntryWriter, *, always_release: bool) -> None:
     if e.layout.late_outputs:
         gather_late_outputs(e)
     if e.layout.late:
-        late.vacate(t, e.layout, "%late")
+        t.do(f"call void @unity_give_table_{e.index}(ptr %late)")
     if has_arena:
         t.do(f"store ptr {t.let(f'load ptr, ptr @unity_free_{e.index}')}, ptr %arena")
         t.do(f"store ptr %arena, ptr @unity_free_{e.index}")
@@ -190,6 +198,8 @@ def _exits(e: EntryWriter, *, prints: bool, asks: bool) -> None:
     t.do(f"ret ptr {t.let(f'call ptr {handler}({given})')}")
     if e.layout.places:
         t.block("no_memory")
+        if e.layout.late:
+            t.do(f"call void @unity_give_table_{e.index}(ptr %late)")
         t.do(f"br label %drop{count}")
     for k in range(count, -1, -1):
         t.block(f"drop{k}")
@@ -203,11 +213,13 @@ def _exits(e: EntryWriter, *, prints: bool, asks: bool) -> None:
     t.do("ret ptr null")
 
 
-def _release_text(index: int) -> str:
-    """Frees the arenas kept for reuse; nothing may be running."""
+def _release_text(index: int, *, has_tables: bool) -> str:
+    """Frees the arenas and tables kept for reuse; nothing may be running."""
+    tables = f"call void @unity_free_tables_{index}()" if has_tables else ""
     return f"""\
 define void @unity_release_{index}() nounwind {{
 entry:
+  {tables}
   br label %next
 next:
   %head = load ptr, ptr @unity_free_{index}

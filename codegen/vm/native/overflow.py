@@ -122,6 +122,45 @@ def fits_text(index: int, sizes: Sequence[Size]) -> str:
     return "\n".join([f"{head} {{", *t.lines, "}"])
 
 
+def computed_fit(t: Text, sizes: Sequence[Size]) -> str:
+    """Whether no size, no part of one and no sum of them reaches `MOST`, as they are computed.
+
+    What does is 1 to those that it is a part of: nothing wraps, and nothing traps.
+    """
+    values: dict[Size, str] = {}
+    fits = "true"
+
+    def kept(value: str, *, wraps: str = "false") -> str:
+        nonlocal fits
+        moved = t.let(f"add i64 {value}, {MOST}")
+        small = t.let(f"icmp ult i64 {moved}, {-2 * MOST}")  # unsigned: 2 * MOST
+        ok = t.let(f"select i1 {wraps}, i1 false, i1 {small}")
+        fits = t.let(f"and i1 {fits}, {ok}")
+        return t.let(f"select i1 {ok}, i64 {value}, i64 1")
+
+    for part in parts_of(sizes):
+        match part:
+            case int():
+                values[part] = str(part)
+            case Slot():
+                values[part] = kept(t.size(part))
+            case SizeOp("mul", a, b):
+                call = f"@llvm.smul.with.overflow.i64(i64 {values[a]}, i64 {values[b]})"
+                both = t.let(f"call {{ i64, i1 }} {call}")
+                product, wraps = (t.let(f"extractvalue {{ i64, i1 }} {both}, {k}") for k in (0, 1))
+                values[part] = kept(product, wraps=wraps)
+            case SizeOp("add" | "sub" as op, a, b):
+                values[part] = kept(t.let(f"{op} i64 {values[a]}, {values[b]}"))
+            case SizeOp(op, a, b):
+                values[part] = t.operation(op, values[a], values[b])
+            case _:
+                assert_never(part)
+    total = "0"
+    for size in sizes:
+        total = kept(t.let(f"add i64 {total}, {values[size]}"))
+    return fits
+
+
 def divisors(sizes: Iterable[Size]) -> list[Size]:
     """What sizes divide by, numbers aside, each once."""
     divisions = (x for x in parts_of(sizes) if isinstance(x, SizeOp))

@@ -75,7 +75,7 @@ class Text:
             return actual, []
         slope, rest = self.size(definition.slope), self.size(definition.rest)
         ends = (rest, actual) if definition.falling else (actual, rest)
-        value = self._operation("floordiv", self._operation("sub", *ends), slope)
+        value = self.operation("floordiv", self.operation("sub", *ends), slope)
         conditions = [self.let(f"icmp sge i64 {value}, 0")]
         if not isinstance(definition.slope, int):
             conditions.append(self.let(f"icmp sgt i64 {slope}, 0"))
@@ -86,11 +86,12 @@ class Text:
             case Slot(index):
                 return self.load("i64", "%slots", index, "i64")
             case SizeOp(op, a, b):
-                return self._operation(op, self.size(a), self.size(b))
+                return self.operation(op, self.size(a), self.size(b))
             case _:
                 assert_never(size)
 
-    def _operation(self, op: SizeOpName, a: str, b: str) -> str:
+    def operation(self, op: SizeOpName, a: str, b: str) -> str:
+        """An operation on two operands, which does not wrap."""
         match op:
             case "add" | "sub" | "mul":
                 return self.let(f"{_DIRECT[op]} i64 {a}, {b}")

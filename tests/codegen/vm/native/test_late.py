@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from unity import runtime
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
+from unity.runtime.check import Value
+from unity.runtime.vm import VM
 from unity.script import parse
 from unity.transform.graph import InlineFunctions
 
@@ -69,8 +73,15 @@ def fewer(s: i64[Tensor, 1], x: f32[Tensor, 4]) -> f32[Tensor, R.rank(1)]:
 def parts(s: i64[Tensor, 1], x: f32[Tensor, n]) -> f32[Tensor, R.rank(1)]:
     sizes = R.match_cast(R.tensor_to_shape(s), R.Shape(k))
     return R.exp(R.zeros((n // k,)))
+@script.function
+def high(s: i64[Tensor, 1]) -> f32[Tensor, R.rank(1)]:
+    sizes = R.match_cast(R.tensor_to_shape(s), R.Shape(k))
+    return R.exp(R.zeros((k * k * k * k * k // (k * k * k * k + 1) + 1,)))
 """)
-NAMES = ("places", "taken", "total", "by_call", "by_branch", "by_loop", "filled", "fewer", "parts")
+NAMES = (
+    *("places", "taken", "total", "by_call", "by_branch", "by_loop"),
+    *("filled", "fewer", "parts", "high"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +103,8 @@ def arrays(name: str, size: int, rng: np.random.Generator) -> list[Array]:
             return [np.array([size, 3])]
         case "parts":
             return [np.array([3]), x]
+        case "high":
+            return [np.array([size])]
         case "fewer":
             return [np.array([size + 4]), np.zeros(4, np.float32)]
         case _:
@@ -143,6 +156,35 @@ def test_memory_is_given_back(exe: unity.Executable) -> None:
     x = np.ones(50_000, np.float32)
     # 80 MB if a call kept what it computed.
     assert kept(lambda: exe["total"](x), 400) < 20_000_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_memory_of_a_call_serves_the_next(exe: unity.Executable) -> None:
+    """Fresh pages cost more than what is done with them; malloc keeps none of more than 32 MB."""
+    x = np.ones(9_000_000, np.float32)
+    exe["total"](x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    exe["total"](x)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 5_000
+
+
+def test_sizes_of_a_high_degree_stay_native(
+    exe: unity.Executable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``k ** 5`` may wrap if `k` has 13 bits; at 5,000 it does not, at 9,000 bytecode says so."""
+    called: list[int] = []
+    call = VM.call
+
+    def counted(self: VM, index: int, args: Sequence[Value], what: str) -> Value:
+        called.append(index)
+        return call(self, index, args, what)
+
+    monkeypatch.setattr(VM, "call", counted)
+    for k in (4000, 5000):
+        assert exe["high"](np.array([k])).shape == (k,)
+    assert not called
+    assert exe["high"](np.array([9000])).shape == (9000,)
+    assert called
 
 
 @pytest.mark.parametrize(
