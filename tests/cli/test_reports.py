@@ -57,7 +57,10 @@ def test_explain_tells_of_every_call() -> None:
     rows = json.loads(printed("explain", DIGITS, "--json"))["sites"]
     assert {row["op"] for row in rows} >= {"nn.conv2d", "matmul"}
     assert all(row["choice"] and row["reason"] for row in rows)
-    assert "call sites (static)" in printed("explain", DIGITS)
+    told = printed("explain", DIGITS)
+    assert "call sites (static)" in told
+    assert "run, bench and compile take Unity's own kernels" in told
+    assert "own kernels" not in printed("explain", DIGITS, "--resolve", "tir")
 
 
 def test_every_call_says_which_node_of_the_model_it_comes_from() -> None:

@@ -15,6 +15,10 @@ from unity.runtime.explanation import Explanation
 from .feeds import sizes_of
 from .options import Options
 
+DEFAULT = (
+    "These are the choices of --resolve static; where nothing is asked for, run, bench and compile "
+    "take Unity's own kernels (tir) alone."
+)
 WHOLE = 10_000
 """Columns where there is no terminal: a table is as wide as what is in it."""
 
@@ -28,12 +32,16 @@ def explain_model(
 ) -> None:
     """Print the table of a model's call sites, or of those of an executable as it was compiled."""
     found = _stored(model, resolve, dims, options) if is_executable(model) else None
+    by_default = found is None and resolve is None
     if found is None:
         found = _compiled(model, resolve or "static", dims, options)
     if json:
         print(found.to_json())
     else:
-        Console(width=None if sys.stdout.isatty() else WHOLE).print(found)
+        console = Console(width=None if sys.stdout.isatty() else WHOLE)
+        console.print(found)
+        if by_default:
+            console.print(DEFAULT, highlight=False)
 
 
 def _stored(path: Path, resolve: str | None, dims: list[str], options: Options) -> Explanation:
