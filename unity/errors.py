@@ -32,6 +32,7 @@ class Span:
         end_column: The column behind the last one.
         node: What a node of a model is called, with its operator; empty for text.
         called: Where the macro is called whose text it is; None for text that is no macro's.
+        rule: What a check there demands of sizes, in words; empty where the check says it itself.
     """
 
     file: str
@@ -41,6 +42,7 @@ class Span:
     end_column: int
     node: str = ""
     called: Span | None = None
+    rule: str = ""
 
     @classmethod
     def of_node(cls, model: str, node: str) -> Span:

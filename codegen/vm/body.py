@@ -227,15 +227,17 @@ class FunctionBuilder:
 
     def match_cast(self, var: Var, value: Expr, to: Type, span: Span | None) -> p.Tree:
         """A checked cast: the same registers under a new type."""
+        rule = "" if span is None else span.rule
         name = f"{var.name} of {span.node}" if span is not None and span.node else var.name
         told = self.results.get(value) if isinstance(value, Var) else None
-        told = told or f"match_cast {name!r}"
+        told = told or (span.node if span is not None and rule else f"match_cast {name!r}")
         source = self.atom(value, var.name)
         known = self.scope.spec(atom_type(value) or ObjectType())
         spec = self.scope.spec(to)
         self.require_told(spec, told)
         where = "" if span is not None and span.node else place_of(span)  # a node is in the name
-        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, told, where), var.name)
+        new = self.scope.unbound(spec)
+        self.emit(p.Match(source, spec, new, known, told, where, rule), var.name)
         self.bind(spec)
         return source
 

@@ -5,9 +5,9 @@ them: dims at one place equal, or known to be 1. Where two unknown dims meet, th
 symbol, which both are stretched to; that they fit is checked. The same dims give the same symbol
 everywhere in a graph, and so does what was broadcast from them with one of them.
 
-A tensor that is broadcast along another axis by what is known (a mask ``(b2, 1, 1, s2)``, a vector)
-gives way: its unknown dims are 1 or the other's. To stretch the other as well would cost attention,
-whose masks seldom have its dims' names, five times its run time.
+Only what meets attention's scores (a mask ``(b2, 1, 1, s2)``) and has fewer axes that are not
+known to be 1 gives way: its unknown dims are 1 or the scores', which are not stretched. That would
+cost attention, whose masks seldom have its dims' names, five times its run time.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from unity.ir.dims import Dim, Symbol, as_dim, bounds, dim_max, dim_min, equal, symbols_of
-from unity.ir.graph import Expr
+from unity.ir.dims import Dim, Symbol, as_dim, bounds, dim_max, dim_min, dim_text, equal, symbols_of
+from unity.ir.graph import Call, Expr, Op, Var
 from unity.ir.types import Shape
 
 from .sizes import is_symbolic
 
 if TYPE_CHECKING:
     from .emission import Emission
+
+
+_KEEPS_SCORES = frozenset({"add", "multiply", "divide", "where", "reshape"})
 
 
 @dataclass(slots=True)
@@ -34,14 +37,30 @@ class Broadcasts:
     Attributes:
         made: Each by the dims it is made of.
         parts: The dims that each is made of.
+        scores: What may be attention's scores: products of two batches, and what is made of such
+            element by element.
     """
 
     made: dict[frozenset[Dim], Symbol] = field(default_factory=dict[frozenset[Dim], Symbol])
     parts: dict[Dim, frozenset[Dim]] = field(default_factory=dict[Dim, frozenset[Dim]])
+    scores: set[Expr] = field(default_factory=set[Expr])
 
     def inner(self) -> Broadcasts:
         """Those of a graph within this one, which knows what is known here."""
-        return Broadcasts(dict(self.made), dict(self.parts))
+        return Broadcasts(dict(self.made), dict(self.parts), set(self.scores))
+
+    def note(self, call: Call, result: Var) -> None:
+        """Note a result that may be attention's scores."""
+        match call:
+            case Call(Op("matmul"), args):
+                batches = (getattr(a.type, "shape", None) for a in args if isinstance(a, Var))
+                if sum(isinstance(s, tuple) and len(s) > 2 for s in batches) == 2:
+                    self.scores.add(result)
+            case Call(Op(name), args) if name in _KEEPS_SCORES:
+                if any(isinstance(a, Var) and a in self.scores for a in args):
+                    self.scores.add(result)
+            case _:
+                pass
 
     def parts_of(self, dims: Sequence[Dim]) -> frozenset[Dim]:
         """What some dims are made of."""
@@ -61,7 +80,8 @@ def broadcast(node: Emission, tensors: Sequence[Expr], inner: int = 0) -> list[E
     known = [s for s in shapes if isinstance(s, tuple)]
     if len(known) < len(shapes):
         return list(tensors)
-    wider = broadcast_shapes(node, known, inner)
+    scores = [isinstance(t, Var) and t in node.broadcasts.scores for t in tensors]
+    wider = broadcast_shapes(node, known, inner, scores)
     return [w.of(node, x) for x, w in zip(tensors, wider, strict=True)]
 
 
@@ -84,10 +104,17 @@ class Wider:
         return x if self.stretched == self.asserted else node.op("stretch", x, self.stretched)
 
 
-def broadcast_shapes(node: Emission, shapes: Sequence[Shape], inner: int = 0) -> list[Wider]:
-    """What is to be done to tensors of some shapes that are broadcast to each other."""
+def broadcast_shapes(
+    node: Emission, shapes: Sequence[Shape], inner: int = 0, scores: Sequence[bool] = ()
+) -> list[Wider]:
+    """What is to be done to tensors of some shapes that are broadcast to each other.
+
+    `scores` says which may be those of attention, to which a tensor of fewer axes gives way.
+    """
     asserted, stretched = [list(s) for s in shapes], [list(s) for s in shapes]
     wide = [sum(d != 1 for d in s) for s in shapes]
+    if not any(s and w == max(wide) for s, w in zip(scores, wide, strict=False)):
+        wide = [0] * len(shapes)
     for back in range(inner + 1, max(map(len, shapes)) + 1):
         there = [k for k, s in enumerate(shapes) if len(s) >= back and s[-back] != 1]
         target, same = _target(node, [(shapes[k][-back], wide[k]) for k in there])
@@ -106,15 +133,15 @@ def _target(node: Emission, dims: Sequence[tuple[Dim, int]]) -> tuple[Dim | None
 
     Args:
         node: Where.
-        dims: Each with the number of axes of its tensor that are not known to be 1.
+        dims: Each with a number: a dim of a lower one gives way, and is not stretched to.
 
     Returns:
         None where nothing is to be done, or type rules say what is wrong.
     """
     distinct: dict[Dim, int] = {}
-    for d, axes in dims:
+    for d, rank in dims:
         key = next((e for e in distinct if equal(d, e)), d)
-        distinct[key] = max(axes, distinct.get(key, 0))
+        distinct[key] = max(rank, distinct.get(key, 0))
     if len(distinct) < 2 or not any(is_symbolic(d) for d in distinct):
         return None, ()
     firm = sorted((d for d in distinct if not _may_be_one(d)), key=is_symbolic)
@@ -130,7 +157,9 @@ def _target(node: Emission, dims: Sequence[tuple[Dim, int]]) -> tuple[Dim | None
     target = firm[0] if firm else _joined(node, [d for d in apart if distinct[d] == most])
     for d in (*apart, *ones):
         if firm or distinct[d] < most or d in ones:
-            _require_fit(node, (d, target), target)
+            kept = f"{dim_text(target)}, which is of attention's scores"
+            rule = f"{dim_text(d)} must be 1 or equal to {kept}" if d in soft and not firm else ""
+            _require_fit(node, (d, target), target, rule)
     return target, [*firm[1:], *same]
 
 
@@ -156,12 +185,14 @@ def _joined(node: Emission, dims: Sequence[Dim]) -> Dim:
     return graph.made[parts]
 
 
-def _require_fit(node: Emission, dims: Sequence[Dim], size: Dim) -> None:
+def _require_fit(node: Emission, dims: Sequence[Dim], size: Dim, rule: str = "") -> None:
     """Check that each dim is 1 or another."""
     wrong: Dim = 0
     for d in dims:
         wrong = wrong + dim_min(_distance(d, 1), 1) * dim_min(_distance(d, size), 1)
-    node.require(as_dim(wrong), 0, "dims_do_not_broadcast")
+    *others, last = map(dim_text, dims)
+    rule = rule or f"{', '.join(others)} and {last} must be equal where they are not 1"
+    node.require(as_dim(wrong), 0, "dims_do_not_broadcast", rule)
 
 
 def _distance(a: Dim, b: Dim) -> Dim:

@@ -6,6 +6,7 @@ attributes. What it does not implement it says with `Emission.gap`, to be collec
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -101,22 +102,34 @@ class Emission(Emitter):
 
     def op(self, name: str, *args: object, **attrs: object) -> Expr:
         """The result of an operator: bound to a variable; folded if it is constant and small."""
-        known = self.builder.signatures
-        call = call_op(name, *args, span=self.span, signatures=known, **attrs)
-        return fold(call) or self.builder.emit(call, self.label)
+        call = call_op(name, *args, span=self.span, signatures=self.builder.signatures, **attrs)
+        known = fold(call)
+        if known is not None:
+            return known
+        result = self.builder.emit(call, self.label)
+        self.broadcasts.note(call, result)
+        return result
 
     def binary(self, name: str, a: Expr, b: Expr) -> Expr:
         """A broadcasting operator; which unknown dims are 1 shows at run time."""
         return self.op(name, *broadcast(self, (a, b)))
 
-    def require(self, size: Dim, expected: Dim, what: str) -> None:
+    def require(self, size: Dim, expected: Dim, what: str, rule: str) -> None:
         """Check at run time that two sizes are equal, where that is not known.
 
-        `what` is said of the node if they are not: "reads_nothing".
+        Args:
+            size: One, made of the symbols whose values a failure tells.
+            expected: The other.
+            what: What the check is called: "reads_nothing".
+            rule: What is said of the node if they differ: "it must read something".
         """
         if not equal(size, expected):
             kind, name = ShapeType((expected,)), f"{self.label}_{what}"
-            self.builder.match_cast(ShapeValue((size,)), kind, name, self.span)
+            self.builder.match_cast(ShapeValue((size,)), kind, name, self.ruled(rule))
+
+    def ruled(self, rule: str) -> Span | None:
+        """The node's place, for a check that demands something, said in words."""
+        return None if self.span is None else replace(self.span, rule=rule)
 
     def sized(self, size: Dim, name: str) -> Symbol:
         """A new symbol that has the value of a size at run time."""

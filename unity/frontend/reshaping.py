@@ -16,6 +16,7 @@ from unity.ir.dims import (
     bounds,
     dim_max,
     dim_min,
+    dim_text,
     equal,
     floordiv,
     product,
@@ -79,13 +80,15 @@ def _with_possible_copies(node: Emission, old: Shape, wanted: Shape) -> Shape:
         what = f"copies_dim_{axis}_where_its_shape_has_a_0"
         copied = (*wanted[:axis], own, *wanted[axis + 1 :])
         if -1 not in copied and equal(product(copied), product(old)):
-            node.require(d, as_dim(own * dim_min(d, 1)), what)
+            rule = f"element {axis} of its shape, {dim_text(d)}, must be {dim_text(own)} or 0"
+            node.require(d, as_dim(own * dim_min(d, 1)), what, rule)
             wanted = copied
         elif not symbols_of(d) & symbols_of(*old):
             size = as_dim(d + own * (1 - dim_min(d, 1)))
             wanted = (*wanted[:axis], node.sized(size, f"{node.label}_dim"), *wanted[axis + 1 :])
         else:
-            node.require(own, as_dim(own * dim_min(d, 1)), what)
+            rule = f"where element {axis} of its shape, {dim_text(d)}, is 0, so is {dim_text(own)}"
+            node.require(own, as_dim(own * dim_min(d, 1)), what, rule)
     return wanted
 
 

@@ -65,7 +65,7 @@ from unity.ir.module import ExternFunc, IRModule
 from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.types import Shape, ShapeType, TensorType, TupleType, Type
 from unity.op.effects import ASSERT, PRINT
 from unity.op.table import OPS
 from unity.runtime.effects import assertion_error, print_values
@@ -200,7 +200,14 @@ class _Frame:
         var, where = binding.var, f"{self.name}: {binding.var.name!r}"
         value = conform(var.type, self.eval(binding.value))
         if isinstance(binding, MatchCast):
-            bind(binding.type, value, self.sizes, where, binding.span)
+            try:
+                bind(binding.type, value, self.sizes, where, binding.span)
+            except UnityError as error:
+                rule = binding.span.rule if binding.span is not None else ""
+                told = (
+                    f"{rule}{self.sizes.told((*_dims_of(binding.value), *_dims_of(binding.type)))}"
+                )
+                raise UnityError(told, binding.span) if rule else error from None
         bind(var.type, value, self.sizes, where, binding.span)
         self.env[var] = value
 
@@ -486,3 +493,8 @@ def _protected(value: Value) -> Value:
         view.flags.writeable = False
         return view
     return tuple(_protected(v) for v in value) if isinstance(value, tuple) else value
+
+
+def _dims_of(e: Expr | Type) -> Shape:
+    """The sizes that a shape is made of, or a type of shapes."""
+    return e.dims or () if isinstance(e, ShapeValue | ShapeType) else ()

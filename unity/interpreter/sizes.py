@@ -5,7 +5,7 @@ Both levels bind here: a graph function's dims are turned into prim expressions 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from unity.errors import Span, UnityError
@@ -113,6 +113,14 @@ class Sizes:
             given = f" (with {known})" if known else ""
             raise UnityError(f"{where} should be {expected}{given}, got {got}", span)
         return True
+
+    def told(self, dims: Sequence[Dim]) -> str:
+        """Of what sizes are made, with their values: ``"; got n = 4 and m = 3"``."""
+        found = dict.fromkeys(s for d in dims for s in sizes_of(prim_of(d)))
+        told = " and ".join(
+            f"{s.name} = {v}" for s in found if (v := self.values.get(s)) is not None
+        )
+        return f"; got {told}" if told else ""
 
     def allows(self, expr: PrimExpr, got: int) -> bool:
         """Whether an extent is `got` where its symbols without a value are that number, too."""

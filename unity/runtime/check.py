@@ -138,13 +138,13 @@ class Binder:
                 raise UnityError(f"{where}: expected {wanted}, got {actual}")
         self._later.clear()
 
-    def text_of(self, sizes: Spec) -> str:
+    def text_of(self, before: str, *sizes: Spec) -> str:
         """Of what a check of sizes is made, with its values: ``" of n = 4 and m = 3"``."""
-        if not isinstance(sizes, ShapeSpec):
-            return ""
-        slots = sorted({slot for size in sizes.dims or () for slot in slots_of(size)})
-        told = [f"{self.symbols[s].name} = {self.slots[s]}" for s in slots]
-        return f" of {' and '.join(told)}" if told else ""
+        dims = [size for s in sizes if isinstance(s, ShapeSpec) for size in s.dims or ()]
+        slots = sorted({slot for size in dims for slot in slots_of(size)})
+        known = [s for s in slots if self.slots[s] is not None]
+        told = [f"{self.symbols[s].name} = {self.slots[s]}" for s in known]
+        return f"{before}{' and '.join(told)}" if told else ""
 
     def _given(self, slots: Iterable[int], but: int | None = None) -> str:
         """What slots are and where that comes from: `` (n = 4 from input 'x' axis 0)``."""

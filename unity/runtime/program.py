@@ -290,7 +290,8 @@ class Match:
 
     `known` is what the compiler knows of the value, so that native code need not look at it;
     `name` is what messages call the value: ``"match_cast 'y'"``, ``"the result of f"``; `where` is
-    the place in the program, if it is known.
+    the place in the program, if it is known; `rule` says what is demanded of the sizes that `known`
+    is made of, in place of what was expected and got.
     """
 
     value: Tree
@@ -299,6 +300,7 @@ class Match:
     known: Spec
     name: str
     where: str = ""
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

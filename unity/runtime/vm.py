@@ -228,13 +228,17 @@ class VM:
                 regs[dst] = _array(regs[src]).item()
             case p.MakeLiteral(dst, text, is_dtype):
                 regs[dst] = dtype(text).numpy if is_dtype else text
-            case p.Match(tree, spec, binds, known, name, where):
+            case p.Match(tree, spec, binds, known, name, where, rule):
                 for slot in binds:  # in a loop it may have the last round's value
                     slots[slot] = None
                 binder = Binder(frame.code.symbols, slots)
                 with CalledFrom(where):
-                    binder.match(_read(regs, tree), spec, name + binder.text_of(known))
-                    binder.finish()
+                    if rule:
+                        told = f"{name}: {rule}{binder.text_of('; got ', known, spec)}"
+                        _require(binder, _read(regs, tree), spec, told)
+                    else:
+                        binder.match(_read(regs, tree), spec, name + binder.text_of(" of ", known))
+                        binder.finish()
             case p.Print(values, text, where):
                 with CalledFrom(where):
                     self.printer(text, [_read(regs, v) for v in values])
@@ -340,6 +344,15 @@ def bind_arguments(
         binder.match(value, param.spec, f"{what} {param.name!r}")
     binder.finish()
     return binder
+
+
+def _require(binder: Binder, value: Value, spec: p.Spec, told: str) -> None:
+    """Match a value, or raise what is told of it."""
+    try:
+        binder.match(value, spec, "")
+        binder.finish()
+    except UnityError:
+        raise UnityError(told) from None
 
 
 def _sizes(sizes: Sequence[Size], slots: Sequence[int | None]) -> tuple[int, ...]:

@@ -28,15 +28,21 @@ def arrays(*shapes: tuple[int, ...]) -> list[npt.NDArray[np.float32]]:
 
 
 def test_a_dim_of_1_broadcasts_and_equal_ones_are_as_they_were() -> None:
-    assert result_shape(imported(MASKED)) == "b, 2, s, 4"
     exe = unity.compile(model(MASKED))
     assert exe.native()["main"] == "native"
     for batch, rows in ((3, 5), (1, 5), (3, 1), (1, 1)):
         x, mask, scale = arrays((3, 2, 5, 4), (batch, 1, rows, 4), (4,))
         np.testing.assert_allclose(np.asarray(exe(x, mask, scale), f4), (x + mask) * x * scale)
     assert np.asarray(exe(*arrays((0, 2, 5, 4), (1, 1, 5, 4), (4,)))).shape == (0, 2, 5, 4)
+    for sizes in (((1, 2, 5, 4), (3, 1, 1, 4)), ((1, 2, 1, 4), (3, 1, 5, 4))):
+        x, mask, scale = arrays(*sizes, (4,))
+        np.testing.assert_allclose(
+            np.asarray(exe(x, mask, scale), f4), (x + mask) * x * scale, 1e-5, 1e-5
+        )
     for batch, rows in ((2, 5), (3, 4), (0, 5)):
-        with pytest.raises(UnityError, match="u_dims_do_not_broadcast"):
+        with pytest.raises(
+            UnityError, match=r"u \(Add\): .* must be equal where they are not 1; got "
+        ):
             exe(*arrays((3, 2, 5, 4), (batch, 1, rows, 4), (4,)))
 
 
@@ -46,7 +52,7 @@ def test_the_dim_that_is_a_number_is_that_of_the_result() -> None:
     for n in (1, 8):
         x, y = arrays((n,), (8,))
         np.testing.assert_array_equal(run(module, x, y), x + y)
-    with pytest.raises(UnityError, match="z_dims_do_not_broadcast"):
+    with pytest.raises(UnityError, match=r"z \(Add\): n and 8 must be equal where they are not 1"):
         run(module, *arrays((4,), (8,)))
 
 
@@ -95,7 +101,9 @@ def test_either_of_two_unknown_dims_may_be_1(op: str) -> None:
             got = np.asarray(exe(x, y), f4)
             np.testing.assert_allclose(got, np.asarray(broadcast_of(op, x, y), f4), 1e-5, 1e-5)
     for n, m in ((4, 3), (2, 3), (0, 3), (3, 0)):
-        with pytest.raises(UnityError, match=rf"dims_do_not_broadcast.* of n = {n} and m = {m}"):
+        with pytest.raises(
+            UnityError, match=rf"must be equal where they are not 1; got n = {n} and m = {m}"
+        ):
             exe(*arrays((n, 2, *ends[0]), (m, *ends[1], 2)))
 
 
@@ -108,7 +116,9 @@ def test_all_three_of_where_may_be_1() -> None:
         i = np.arange(c) % 2 == 0
         x, y = arrays((n,), (m,))
         np.testing.assert_array_equal(np.asarray(exe(i, x, y)), np.where(i, x, y))
-    with pytest.raises(UnityError, match="dims_do_not_broadcast"):
+    with pytest.raises(
+        UnityError, match="c, m and n must be equal where they are not 1; got c = 3 "
+    ):
         exe(np.ones(3, np.bool_), *arrays((1,), (2,)))
 
 
@@ -119,13 +129,46 @@ def test_dims_that_met_are_not_looked_at_again() -> None:
     assert result_shape(module) == result_shape(imported(TWO_SIDED["Add"]))
 
 
-def test_what_is_broadcast_along_another_axis_gives_way() -> None:
-    """The other is left as it is: what recognises attention looks for that."""
-    module = imported(
-        "g (float[b, 4, s] x, float[c, 1, t] mask) => (float[k, 4, l] z) { z = Add(x, mask) }"
+SCORES = """
+g (float[b, 4, s, 8] q, float[b, 4, 8, s] k, float[c, 1, 1, t] mask) => (float[i, 4, j, l] z)
+    <float scale = {2.0}> {
+    product = MatMul(q, k)
+    scores = Mul(product, scale)
+    z = Add(scores, mask)
+}"""
+
+
+def test_a_mask_gives_way_to_attentions_scores() -> None:
+    """They are left as they are: what recognises attention looks for that."""
+    module = imported(SCORES)
+    assert result_shape(module) == "b, 4, s, s"
+    assert ops_of(module) == ["matmul", "multiply", "stretch", "add"]
+    exe = unity.compile(model(SCORES), cache=None)
+    for b, s, c, t in ((2, 3, 1, 3), (2, 3, 2, 1), (1, 1, 1, 1)):
+        q, k, mask = arrays((b, 4, s, 8), (b, 4, 8, s), (c, 1, 1, t))
+        np.testing.assert_allclose(np.asarray(exe(q, k, mask), f4), q @ k * 2 + mask, 1e-5, 1e-5)
+    told = (
+        r"z \(Add\): c must be 1 or equal to b, which is of attention's scores; got b = 1 and c = 2"
     )
-    assert result_shape(module) == "b, 4, s"
-    assert ops_of(module) == ["stretch", "add"]
+    with pytest.raises(UnityError, match=told):
+        exe(*arrays((1, 4, 3, 8), (1, 4, 8, 3), (2, 1, 1, 3)))
+
+
+def test_a_tensor_of_fewer_axes_may_be_the_larger_one() -> None:
+    """As numpy has it, whichever of the operands has dims of 1."""
+    product = (
+        "g (float[a, b, m, k] x, float[c, k, n] y) => (float[i, j, m, n] z) { z = MatMul(x, y) }"
+    )
+    exe = unity.compile(model(product), cache=None)
+    for a, b, c in ((1, 1, 5), (2, 5, 1), (2, 5, 5), (2, 1, 5), (2, 0, 1)):
+        x, y = arrays((a, b, 3, 4), (c, 4, 6))
+        np.testing.assert_allclose(np.asarray(exe(x, y), f4), x @ y, 1e-5, 1e-5)
+    chosen = "g (bool[c, 1] i, float[n] x, float[d, e] y) => (float[j, k] z) { z = Where(i, x, y) }"
+    exe = unity.compile(model(chosen), cache=None)
+    for c, n, d, e in ((2, 3, 2, 1), (1, 1, 2, 3), (2, 1, 1, 1), (2, 3, 1, 3)):
+        i = np.arange(c)[:, None] % 2 == 0
+        x, y = arrays((n,), (d, e))
+        np.testing.assert_array_equal(np.asarray(exe(i, x, y)), np.where(i, x, y))
 
 
 def test_a_slice_of_one_element_broadcasts_to_what_it_was_cut_of() -> None:

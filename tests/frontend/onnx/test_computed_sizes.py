@@ -77,9 +77,9 @@ def test_a_quotient_by_a_size_needs_no_data_and_0_is_refused_when_it_runs() -> N
     assert found["rest"].tolist() == [2]
     for shape in ((0, 3, 24), (2, 0, 24)):
         empty = np.zeros(shape, f4)
-        with pytest.raises(UnityError, match="divides_by_0"):
+        with pytest.raises(UnityError, match="it divides by 0; got "):
             exe.run({"x": empty})
-        with pytest.raises(UnityError, match="divides_by_0"):
+        with pytest.raises(UnityError, match="it divides by 0; got "):
             interpret(module, "main", [empty])
 
 

@@ -56,7 +56,7 @@ def _divided(node: Node, rule: SizeRule, a: Sizes, b: Sizes) -> Sizes | None:
     if found is None:
         found = combine(a, b, lambda x, y: floordiv(x, y) if always_ge(x, 0) else None)
     for divisor in unsure if found is not None else ():
-        node.require(divisor, dim_max(divisor, 1), "divides_by_0")
+        node.require(divisor, dim_max(divisor, 1), "divides_by_0", "it divides by 0")
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unity.errors import UnityError
 from unity.frontend.sizes import is_symbolic
-from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, equal, floordiv
+from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, dim_text, equal, floordiv
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -71,7 +71,9 @@ def _require_a_window(node: Node, x: Expr, reaches: Sequence[int], pads: Sequenc
     for axis, (extent, reach) in enumerate(zip(node.shape_of(x)[2:], reaches, strict=True)):
         least = reach - pads[axis] - pads[rank + axis] - (strides[axis] - 1 if out else 0)
         if is_symbolic(extent) and not always_ge(extent, least):
-            node.require(extent, dim_max(extent, least), f"needs_more_along_axis_{2 + axis}")
+            what = f"needs_more_along_axis_{2 + axis}"
+            rule = f"its input must have at least {dim_text(least)} along axis {2 + axis}"
+            node.require(extent, dim_max(extent, least), what, rule)
 
 
 def _conv(node: Node) -> Value:

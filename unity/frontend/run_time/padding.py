@@ -93,7 +93,12 @@ def _gathered(node: Emission, x: Expr, axis: int, before: Dim, after: Dim, mode:
     """An axis with what a mode puts before and behind it, as far as it goes."""
     extent = node.shape_of(x)[axis]
     something = as_dim(dim_min(as_dim(before + after), 1) * (1 - dim_min(extent, 1)))
-    node.require(something, 0, f"pads_the_empty_axis_{axis}")
+    node.require(
+        something,
+        0,
+        f"pads_the_empty_axis_{axis}",
+        f"axis {axis} is empty: there is nothing to pad it with",
+    )
     whole = as_dim(before + extent + after)
     at = ints_of(node, node.op("arange", 0, whole, 1, dtype=INT64)) - vector_of(node, (before,))
     last = vector_of(node, (as_dim(extent - 1),))

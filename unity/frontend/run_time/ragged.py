@@ -315,7 +315,9 @@ def parted(node: Emission, x: Expr, axis: int, lengths: Ints, *, keeps_axis: boo
 def _some(node: Emission, whole: Expr) -> Expr:
     """A stack of items, of which there must be one when it runs."""
     count = node.shape_of(whole)[0]
-    node.require(count, dim_max(count, 1), "joins_an_empty_sequence")
+    node.require(
+        count, dim_max(count, 1), "joins_an_empty_sequence", "it joins a sequence of no items"
+    )
     return whole
 
 

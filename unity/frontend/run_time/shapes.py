@@ -65,7 +65,8 @@ def expanded(node: Emission, x: Expr, wanted: Ints) -> Expr:
     own = vector_of(node, node.shape_of(x))
     target = wanted.equals(1).choose(own, wanted)
     fits = own.equals(1).op("logical_or", own.equals(target))
-    matched(node, fits.choose(0, 1).value, (0,) * rank, "dims_do_not_broadcast")
+    rule = "a dim and that of the shape it is expanded to must be equal where they are not 1"
+    matched(node, fits.choose(0, 1).value, (0,) * rank, "dims_do_not_broadcast", rule)
     symbols = bound(node, target, "dim")
     shape = tuple(
         d if isinstance(d, int) and d > 1 else s

@@ -174,7 +174,10 @@ def _numbers(values: Constant, name: str, least: int, most: int | None) -> Shape
     return numbers
 
 
-def matched(node: Emission, values: Expr, dims: Shape, name: str) -> None:
-    """Check at run time that a vector holds just these dims, whose new symbols get values so."""
+def matched(node: Emission, values: Expr, dims: Shape, name: str, rule: str = "") -> None:
+    """Check at run time that a vector holds just these dims, whose new symbols get values so.
+
+    `rule` is what is said of the node if it does not.
+    """
     said = node.op("tensor_to_shape", values)
-    node.builder.match_cast(said, ShapeType(dims), f"{node.label}_{name}", node.span)
+    node.builder.match_cast(said, ShapeType(dims), f"{node.label}_{name}", node.ruled(rule))

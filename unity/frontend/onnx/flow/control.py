@@ -39,7 +39,12 @@ def _if(node: Node) -> Sequence[Outcome]:
         return node.graph.inline(taken)
     condition = node.tensor(0)
     if node.graph.specializes and _squeezes(then, orelse):
-        _require(node, condition, "takes_an_axis_away")
+        _require(
+            node,
+            condition,
+            "takes_an_axis_away",
+            "the branch that takes an axis away must be taken",
+        )
         return node.graph.inline(then)
     condition = scalar(node, condition)
     inner = [node.graph.inner() for _ in range(2)]
@@ -59,12 +64,12 @@ def _if(node: Node) -> Sequence[Outcome]:
     ]
 
 
-def _require(node: Node, condition: Expr, what: str) -> None:
+def _require(node: Node, condition: Expr, what: str, rule: str) -> None:
     """Check at run time that a condition holds: by the sizes that it compares, if it does."""
     if condition in node.graph.equated:
-        node.require(*node.graph.equated[condition], what)
+        node.require(*node.graph.equated[condition], what, rule)
     else:
-        matched(node, node.op("reshape", node.cast(condition, INT64), (1,)), (1,), what)
+        matched(node, node.op("reshape", node.cast(condition, INT64), (1,)), (1,), what, rule)
 
 
 def _squeezes(then: onnx.GraphProto, orelse: onnx.GraphProto) -> bool:

@@ -141,7 +141,9 @@ def _known_lengths(node: Node, extent: Dim) -> tuple[Dim, ...] | None:
         return None
     if found.dims.ndim:
         total = as_dim(sum(found.flat))
-        node.require(total, extent, "parts")
+        node.require(
+            total, extent, "parts", "the lengths of the parts must add up to the axis that is split"
+        )
         if any(isinstance(d, int) and d < 0 for d in found.flat):
             raise UnityError(f"a part of {found.flat} is negative")
         return found.flat
