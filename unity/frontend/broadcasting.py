@@ -70,8 +70,12 @@ class Broadcasts:
         return found
 
 
-def broadcast(node: Emission, tensors: Sequence[Expr], inner: int = 0) -> list[Expr]:
+def broadcast(
+    node: Emission, tensors: Sequence[Expr], inner: int = 0, *, onto: bool = False
+) -> list[Expr]:
     """Tensors whose dims at one place are equal or known to be 1; but for the `inner` last axes.
+
+    With `onto` the others are broadcast to the first, which is not stretched.
 
     A dim that the model names on its own may turn out to be 1, and is broadcast. One that is
     computed of what it meets (``n // 2 * 2`` and ``n``) is asserted to be equal.
@@ -81,7 +85,13 @@ def broadcast(node: Emission, tensors: Sequence[Expr], inner: int = 0) -> list[E
     if len(known) < len(shapes):
         return list(tensors)
     scores = [isinstance(t, Var) and t in node.broadcasts.scores for t in tensors]
-    wider = broadcast_shapes(node, known, inner, scores)
+    wide = [sum(d != 1 for d in s) for s in known]
+    ranks = [0] * len(known)
+    if onto:
+        ranks[0] = 1
+    elif any(s and w == max(wide) for s, w in zip(scores, wide, strict=True)):
+        ranks = wide
+    wider = broadcast_shapes(node, known, inner, ranks)
     return [w.of(node, x) for x, w in zip(tensors, wider, strict=True)]
 
 
@@ -105,19 +115,17 @@ class Wider:
 
 
 def broadcast_shapes(
-    node: Emission, shapes: Sequence[Shape], inner: int = 0, scores: Sequence[bool] = ()
+    node: Emission, shapes: Sequence[Shape], inner: int = 0, ranks: Sequence[int] | None = None
 ) -> list[Wider]:
     """What is to be done to tensors of some shapes that are broadcast to each other.
 
-    `scores` says which may be those of attention, to which a tensor of fewer axes gives way.
+    `ranks` says which give way: those of a lower number to those of a higher one.
     """
     asserted, stretched = [list(s) for s in shapes], [list(s) for s in shapes]
-    wide = [sum(d != 1 for d in s) for s in shapes]
-    if not any(s and w == max(wide) for s, w in zip(scores, wide, strict=False)):
-        wide = [0] * len(shapes)
+    ranks = ranks or [0] * len(shapes)
     for back in range(inner + 1, max(map(len, shapes)) + 1):
         there = [k for k, s in enumerate(shapes) if len(s) >= back and s[-back] != 1]
-        target, same = _target(node, [(shapes[k][-back], wide[k]) for k in there])
+        target, same = _target(node, [(shapes[k][-back], ranks[k]) for k in there])
         for k in there:
             d = shapes[k][-back]
             if target is None or equal(d, target):
@@ -157,9 +165,8 @@ def _target(node: Emission, dims: Sequence[tuple[Dim, int]]) -> tuple[Dim | None
     target = firm[0] if firm else _joined(node, [d for d in apart if distinct[d] == most])
     for d in (*apart, *ones):
         if firm or distinct[d] < most or d in ones:
-            kept = f"{dim_text(target)}, which is of attention's scores"
-            rule = f"{dim_text(d)} must be 1 or equal to {kept}" if d in soft and not firm else ""
-            _require_fit(node, (d, target), target, rule)
+            rule = f"{dim_text(d)} must be 1 or equal to {dim_text(target)}"
+            _require_fit(node, (d, target), target, "" if firm or d in ones else rule)
     return target, [*firm[1:], *same]
 
 

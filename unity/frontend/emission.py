@@ -6,6 +6,7 @@ attributes. What it does not implement it says with `Emission.gap`, to be collec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -113,6 +114,20 @@ class Emission(Emitter):
     def binary(self, name: str, a: Expr, b: Expr) -> Expr:
         """A broadcasting operator; which unknown dims are 1 shows at run time."""
         return self.op(name, *broadcast(self, (a, b)))
+
+    def agreed(self, value: Expr, shape: Sequence[Dim | None]) -> Expr:
+        """A tensor whose dims are those of a shape, which is checked when it runs; None is any.
+
+        Numbers that differ, and ranks, are left to the operator that takes it.
+        """
+        own = self.shape_of(value)
+        if len(own) != len(shape):
+            return value
+        wanted = tuple(
+            d if w is None or equal(d, w) or not (is_symbolic(d) or is_symbolic(w)) else w
+            for d, w in zip(own, shape, strict=True)
+        )
+        return value if wanted == own else self.assert_shape(value, wanted)
 
     def require(self, size: Dim, expected: Dim, what: str, rule: str) -> None:
         """Check at run time that two sizes are equal, where that is not known.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from unity.ir.dims import Dim, equal
+from unity.ir.dims import Dim
 from unity.ir.dtype import DType
 from unity.ir.graph import Expr
 
 from .broadcasting import broadcast
 from .emission import Emission
-from .sizes import is_symbolic
 
 
 def matmul(node: Emission, a: Expr, b: Expr, out: DType | None = None) -> Expr:
@@ -22,13 +21,9 @@ def matmul(node: Emission, a: Expr, b: Expr, out: DType | None = None) -> Expr:
 
 def _inner_aligned(node: Emission, a: Expr, b: Expr) -> Expr:
     """`b` with its inner dim asserted to be that of `a`, where they are symbols."""
-    left, right = node.shape_of(a), node.shape_of(b)
-    wanted = list(right)
-    inner = -2 if len(right) > 1 else -1
-    if left and right and _may_differ(left[-1], right[inner]):
-        wanted[inner] = left[-1]
-    return b if tuple(wanted) == right else node.assert_shape(b, tuple(wanted))
-
-
-def _may_differ(a: Dim, b: Dim) -> bool:
-    return not equal(a, b) and (is_symbolic(a) or is_symbolic(b))
+    left, rank = node.shape_of(a), len(node.shape_of(b))
+    if not left or not rank:
+        return b
+    wanted: list[Dim | None] = [None] * rank
+    wanted[-2 if rank > 1 else -1] = left[-1]
+    return node.agreed(b, wanted)

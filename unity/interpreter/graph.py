@@ -497,4 +497,5 @@ def _protected(value: Value) -> Value:
 
 def _dims_of(e: Expr | Type) -> Shape:
     """The sizes that a shape is made of, or a type of shapes."""
-    return e.dims or () if isinstance(e, ShapeValue | ShapeType) else ()
+    dims = e.dims if isinstance(e, ShapeValue | ShapeType) else ()
+    return dims if isinstance(dims, tuple) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unity.frontend.broadcasting import broadcast
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -27,10 +28,11 @@ def _prelu(node: Node) -> Value:
     x, slope = node.tensor(0), node.tensor(1)
     zero = node.number(0, x)
     if not node.dtype_of(x).is_float:
-        scaled = node.binary("multiply", x, slope)
+        scaled = node.op("multiply", *broadcast(node, (x, slope), onto=True))
         return node.op("where", node.op("less", x, zero), scaled, x)
     # Without a comparison, which layouts of images know no blocks for.
-    scaled = node.binary("multiply", node.op("minimum", x, zero), slope)
+    negative = node.op("minimum", x, zero)
+    scaled = node.op("multiply", *broadcast(node, (negative, slope), onto=True))
     return node.binary("add", node.op("maximum", x, zero), scaled)
 
 

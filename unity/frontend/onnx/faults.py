@@ -21,6 +21,18 @@ _READERS = frozenset({"onnx", "google"})
 _CHECK = "onnx.checker.check_model(model, full_check=True) may say more"
 
 
+_NAMED_ALIKE = (
+    'dims that are always equal must have one name: unity.compile(path, dynamic={"x": {0: "n"}, '
+    '"y": {1: "n"}}); where the file holds the numbers of one size, the others need theirs: '
+    'dynamic={"x": {1: 50}}'
+)
+
+
+def remedy(hint: str | None) -> str | None:
+    """The hint of an operator for who has a model, and no program to write a `match_cast` into."""
+    return _NAMED_ALIKE if hint is not None and "match_cast" in hint else hint
+
+
 def fault(error: Exception, where: str) -> UnityError:
     """What to raise instead.
 

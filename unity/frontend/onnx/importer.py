@@ -30,7 +30,7 @@ from unity.op.infer import infer_type
 
 from .declared import ShapeSpec, check_output, declared_type, dim_params
 from .expand import expand, node_types
-from .faults import OF_THE_MACHINE, check_given, fault, of_converter
+from .faults import OF_THE_MACHINE, check_given, fault, of_converter, remedy
 from .graphs import describe, sorted_nodes, subgraphs
 from .load import Model, check_signature, load_model, name_of
 from .ml.maps import map_inputs
@@ -372,7 +372,8 @@ class GraphImporter:
     def _located(self, proto: onnx.NodeProto, message: str, hint: str | None) -> UnityError:
         """An error at a node; one of a nested graph has said where it is already."""
         inner = message.removeprefix(f"{self.model.name}: ")
-        return UnityError(f"{self.model.name}: {describe(proto)}: {inner}", None, hint)
+        told = f"{self.model.name}: {describe(proto)}: {inner}"
+        return UnityError(told, None, remedy(hint))
 
     def _convert_node(self, proto: onnx.NodeProto) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain

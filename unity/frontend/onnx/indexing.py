@@ -13,10 +13,9 @@ from unity.frontend.run_time.padding import padded, without_ends
 from unity.frontend.run_time.slicing import placed, scalar, sliced
 from unity.frontend.run_time.vectors import Ints, ints_of, length_of
 from unity.frontend.sizes import Sizes, is_symbolic, sizes_of
-from unity.ir.dims import Dim, always_ge, as_dim, dim, equal
+from unity.ir.dims import Dim, always_ge, as_dim, dim
 from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
-from unity.ir.types import Shape
 
 from .node import Converter, Node, Value
 
@@ -89,7 +88,9 @@ def _as_many(node: Node, extent: Dim, least: Dim) -> Dim:
 def _gather_nd(node: Node) -> Value:
     batch = node.int_of("batch_dims", 0)
     _index_vectors(node, batch)
-    return node.op("gather_nd", node.tensor(0), node.tensor(1), batch_dims=batch)
+    x, indices = node.tensor(0), node.tensor(1)
+    batches = (*node.shape_of(x)[:batch], *(None,) * (node.rank(1) - batch))
+    return node.op("gather_nd", x, node.agreed(indices, batches), batch_dims=batch)
 
 
 _REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -110,7 +111,7 @@ def _scatter_elements(node: Node) -> Value:
     if len(both[0]) == len(both[1]) == node.rank(0):  # else the operator says what is wrong
         pairs = zip(node.shape_of(x), *both, strict=True)
         shape = tuple(a if isinstance(a, int) or not _is_below(b, d) else b for d, a, b in pairs)
-        indices, updates = (_of_shape(node, v, shape) for v in (indices, updates))
+        indices, updates = (node.agreed(v, shape) for v in (indices, updates))
     return node.op("scatter_elements", x, indices, updates, axis=axis, reduction=_reduction(node))
 
 
@@ -119,21 +120,12 @@ def _is_below(size: Dim, extent: Dim) -> bool:
     return isinstance(size, int) or always_ge(extent, size)
 
 
-def _of_shape(node: Node, value: Expr, shape: Shape) -> Expr:
-    """A tensor of a shape; extents of it that are not known to be right are checked at run time."""
-    pairs = list(zip(node.shape_of(value), shape, strict=False))
-    wrong = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
-    if wrong or len(shape) != len(node.shape_of(value)) or all(equal(a, b) for a, b in pairs):
-        return value
-    return node.assert_shape(value, shape)
-
-
 def _scatter_nd(node: Node) -> Value:
     x, indices, updates = (node.tensor(i) for i in range(3))
     _index_vectors(node)
     *places, length = node.shape_of(indices)
     if isinstance(length, int):
-        updates = _of_shape(node, updates, (*places, *node.shape_of(x)[length:]))
+        updates = node.agreed(updates, (*places, *node.shape_of(x)[length:]))
     return node.op("scatter_nd", x, indices, updates, reduction=_reduction(node))
 
 
@@ -350,6 +342,7 @@ def _reverse_sequence(node: Node) -> Value:
     over, batch = node.int_of("time_axis", 0), node.int_of("batch_axis", 1)
     if {over, batch} != {0, 1} or len(shape) < 2:
         raise UnityError(f"time_axis {over} and batch_axis {batch}; expected 0 and 1, or 1 and 0")
+    lengths = node.agreed(lengths, (shape[batch],))
     steps = node.op("arange", 0, shape[over], 1, dtype=INT64)
     steps = node.op("reshape", steps, (-1, 1) if over == 0 else (1, -1))
     ends = node.op("reshape", node.cast(lengths, INT64), (1, -1) if over == 0 else (-1, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
+from unity.frontend.broadcasting import broadcast
 from unity.frontend.products import matmul
 from unity.ir.graph import Expr
 
@@ -31,7 +32,7 @@ def gemm(node: Node) -> Expr:
     c = node.tensor(2)
     if beta != 1.0:
         c = node.op("multiply", c, node.number(beta, c))
-    return node.binary("add", found, c)
+    return node.op("add", *broadcast(node, (found, c), onto=True))
 
 
 CONVERTERS: dict[str, Converter] = {

@@ -9,21 +9,32 @@ from unity.ir.graph import Expr
 from .node import Converter, Node, Value
 
 
+def _of_channels(node: Node, count: int) -> list[Expr]:
+    """So many inputs: one with channels along axis 1, then vectors of as many elements."""
+    x, *vectors = (node.tensor(i) for i in range(count))
+    rank = node.rank(0)
+    if rank < 2:
+        return [x, *vectors]
+    told = [s[0] for s in map(node.shape_of, vectors) if len(s) == 1]
+    channels = next((d for d in told if isinstance(d, int)), node.shape_of(x)[1])
+    x = node.agreed(x, (None, channels, *(None,) * (rank - 2)))
+    return [x, *(node.agreed(v, (node.shape_of(x)[1],)) for v in vectors)]
+
+
 def _batch_norm(node: Node) -> Value | list[Value]:
     if node.int_of("training_mode", 0):
         return _batch_norm_in_training(node)
     node.ignore("momentum")
     if node.version < 9 and not node.int_of("spatial", 1):
         raise node.gap("spatial=0")
-    x, gamma, beta, mean, variance = (node.tensor(i) for i in range(5))
-    kind = node.dtype_of(x)
-    rest = (node.cast(v, kind) for v in (gamma, beta, mean, variance))
+    x, *rest = _of_channels(node, 5)
+    rest = [node.cast(v, node.dtype_of(x)) for v in rest]
     return node.op("nn.batch_norm", x, *rest, epsilon=node.float_of("epsilon", 1e-5))
 
 
 def _batch_norm_in_training(node: Node) -> list[Value]:
     """By the batch's own mean and variance, which the running ones take a share of."""
-    x, gamma, beta, mean, variance = (node.tensor(i) for i in range(5))
+    x, gamma, beta, mean, variance = _of_channels(node, 5)
     kind, wide = node.dtype_of(x), node.dtype_of(mean)
     axes = tuple(k for k in range(node.rank(0)) if k != 1)
     own = node.cast(x, wide)
@@ -43,7 +54,7 @@ def _mixed(node: Node, a: Expr, share: float, b: Expr, rest: float) -> Expr:
 
 
 def _instance_norm(node: Node) -> Value:
-    x, gamma, beta = (node.tensor(i) for i in range(3))
+    x, gamma, beta = _of_channels(node, 3)
     return node.op("nn.instance_norm", x, gamma, beta, epsilon=node.float_of("epsilon", 1e-5))
 
 
@@ -101,7 +112,7 @@ def _group_norm(node: Node) -> Value:
     if node.version < 21:
         raise node.gap("the version before opset 21")
     groups = node.int_of("num_groups", 1)
-    x, gamma, beta = (node.tensor(i) for i in range(3))
+    x, gamma, beta = _of_channels(node, 3)
     epsilon = node.float_of("epsilon", 1e-5)
     return node.op("nn.group_norm", x, gamma, beta, num_groups=groups, epsilon=epsilon)
 

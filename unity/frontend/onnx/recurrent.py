@@ -99,7 +99,7 @@ def _sequences(node: Node, by_batch: bool, integers: bool) -> _Sequences:
     shape = node.shape_of(x)
     mask = None
     if node.has(4):
-        lengths = node.cast(node.tensor(4), INT64)
+        lengths = node.agreed(node.cast(node.tensor(4), INT64), (shape[1],))
         lengths = node.op("reshape", lengths, (1, shape[1], 1))
         steps = node.op("arange", 0, shape[0], 1, dtype=INT64)
         mask = node.op("less", node.op("reshape", steps, (shape[0], 1, 1)), lengths)
@@ -231,8 +231,7 @@ def _initial(node: Node, index: int, d: int, shape: Shape, by_batch: bool, like:
         whole = node.tensor(index)
         part = node.op("strided_slice", whole, axes=(1,), begin=(d,), end=(d + 1,), strides=None)
         given = node.op("reshape", part, (node.shape_of(whole)[0], node.shape_of(whole)[2]))
-    same = all(equal(a, b) for a, b in zip(node.shape_of(given), shape, strict=True))
-    return given if same else node.assert_shape(given, shape)
+    return node.agreed(given, shape)
 
 
 def _check(node: Node, kind: _Kind, hidden: Dim, width: Dim) -> None:

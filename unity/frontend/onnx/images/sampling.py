@@ -17,7 +17,9 @@ _METHODS = {
 
 def _grid_sample(node: Node) -> Value:
     x, grid = node.tensor(0), node.tensor(1)
-    shape, places = node.shape_of(x), node.shape_of(grid)
+    shape = node.shape_of(x)
+    grid = node.agreed(grid, (shape[0], *(None,) * (len(shape) - 2), len(shape) - 2))
+    places = node.shape_of(grid)
     mode = node.text_of("mode", "linear" if node.version >= 20 else "bilinear")
     if mode not in _METHODS:
         raise UnityError(f"mode {mode!r}; expected one of {', '.join(_METHODS)}")
