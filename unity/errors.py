@@ -91,6 +91,16 @@ def index_count(name: str, dims: int, got: int) -> str:
     return f"{name} has {has}, got {'1 index' if got == 1 else f'{got} indices'}"
 
 
+def takes_inputs(function: str, names: Sequence[str]) -> str:
+    """What a function takes, for the message of a call with other inputs.
+
+    >>> takes_inputs("main", ["x"]), takes_inputs("main", ["x", "y"])
+    ('main takes 1 input (x)', 'main takes 2 inputs (x, y)')
+    """
+    inputs = "1 input" if len(names) == 1 else f"{len(names)} inputs"
+    return f"{function} takes {inputs} ({', '.join(names)})"
+
+
 class UnityError(Exception):
     """A mistake in what the user gave us.
 

@@ -270,3 +270,43 @@ def test_explain_fits_a_narrow_terminal() -> None:
         assert max(map(len, text.splitlines())) <= width
         assert heading in text
         assert all(site.site in text for site in explanation), text
+
+
+def test_a_report_is_of_the_sizes_that_follow_from_those_of_inputs(tmp_path: Path) -> None:
+    """The shape of a Reshape that tensors say: 64 was taken for each of its dims."""
+    text = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, 6] x) => (float[a, b] y, int64[2, c] z) <float[6, 2] w = {0,1,2,3,4,5,6,7,8,9,10,11}> {
+    s = Shape(x)
+    f = Cast<to=1>(s)
+    r = Floor(f)
+    t = Cast<to=7>(r)
+    v = Reshape(x, t)
+    y = MatMul(v, w)
+    z = NonZero(x)
+}"""
+    path = tmp_path / "g.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    report = " ".join(printed("inspect", str(path), "--report").replace("│", " ").split())
+    assert "at n=64 (1 size that only data tells taken as 64)" in report
+    found = re.search(r"operations ([\d,]+) at", report)
+    assert found is not None
+    assert int(found[1].replace(",", "")) < 2 * (2 * 64 * 6 * 2), (
+        "once the product, and little else"
+    )
+
+
+def test_generated_inputs_that_do_not_fit_are_told_of_dims(tmp_path: Path) -> None:
+    path = tmp_path / "g.onnx"
+    text = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[a, b, m, 4] x, float[c, 4, n] y) => (float[d, e, m, n] z) { z = MatMul(x, y) }"""
+    onnx.save(onnx.parser.parse_model(text), path)
+    found = CliRunner().invoke(app, ("run", str(path)))
+    assert isinstance(found.exception, UnityError)
+    assert found.exception.hint == (
+        "the inputs were generated with b=64 and c=4; give sizes that fit: --dim b=4 --dim c=4"
+    )
+    assert "[1, 4, 64, 4]" in printed("run", str(path), "--dim", "b=4", "--dim", "a=1")
+    found = CliRunner().invoke(app, ("run", str(path), "--dim", "c=3", "--dim", "b=2"))
+    assert isinstance(found.exception, UnityError)

@@ -37,7 +37,7 @@ def check_model(
     console = Console(highlight=False)
     only_models(model, "check")
     given = ready(model, files, dims, seed, console, options)
-    results = flat(given.executable.run(given.feeds))
+    results = flat(given.run())
     if program_in(model) is not None or is_relay(model):
         with console.status("running the interpreter"):
             names, expected = list(results), _interpreted(model, options, given.feeds)

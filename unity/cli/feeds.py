@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -152,6 +153,35 @@ def _sizes(inputs: Inputs, dims: list[str], given: Mapping[str, Array]) -> list[
         known = ", ".join(sorted(names)) or "none"
         raise UnityError(f"no symbol {', '.join(unknown)}", hint=f"the model's symbols: {known}")
     return [sizes.get(slot, 0) for slot in range(len(inputs.symbols))]
+
+
+def chosen_sizes(inputs: Inputs, feeds: Mapping[str, Feed], dims: list[str]) -> dict[str, int]:
+    """The sizes of generated inputs, by symbol, but for those that ``--dim`` options give."""
+    found: dict[str, int] = {}
+    for name, spec in zip(inputs.names, inputs.specs, strict=True):
+        feed = feeds[name]
+        pairs = zip(_axes(spec), feed.shape, strict=True) if isinstance(feed, np.ndarray) else ()
+        for (_, size), extent in pairs:
+            if isinstance(size, Slot):
+                found[inputs.symbols[size.index].name] = extent
+    return {name: n for name, n in found.items() if name not in sizes_of(dims)}
+
+
+def sizes_hint(message: str, chosen: Mapping[str, int]) -> str | None:
+    """What to do where generated inputs were refused, if their sizes may be why.
+
+    >>> sizes_hint("x1 and v0 must be equal", {"x1": 64, "v0": 4, "x2": 64})
+    'the inputs were generated with x1=64 and v0=4; give sizes that fit: --dim x1=4 --dim v0=4'
+    """
+    named = {s: n for s, n in chosen.items() if re.search(rf"\b{re.escape(s)}\b", message)}
+    sizes = named or chosen
+    if not sizes:
+        return None
+    told = " and ".join(f"{name}={n}" for name, n in sizes.items())
+    options = " ".join(f"--dim {name}={min(sizes.values())}" for name in sizes)
+    if len(set(sizes.values())) == 1:
+        options = " ".join(f"--dim {name}=..." for name in sizes)
+    return f"the inputs were generated with {told}; give sizes that fit: {options}"
 
 
 def is_image(of: Spec) -> bool:

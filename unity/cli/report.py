@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from unity.compilation import main_name
 from unity.errors import UnsupportedError
-from unity.ir.dims import dim_text
+from unity.ir.dims import Symbol, dim_text
 from unity.ir.graph import (
     Body,
     Call,
@@ -28,13 +28,21 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.module import IRModule
-from unity.ir.representative import of_symbol, representative
+from unity.ir.representative import LENGTH, of_symbol, representative
 from unity.ir.types import TensorType, TupleType, Type
-from unity.ir.visit import bodies_of, free_vars, type_symbols, walk_bindings, walk_constants
+from unity.ir.visit import (
+    bodies_of,
+    free_vars,
+    substitute_symbols,
+    type_symbols,
+    walk_bindings,
+    walk_constants,
+)
 from unity.op.infer import infer_type
 from unity.transform.graph.resolve.cost import bytes_of, flops
 from unity.transform.graph.resolve.engine import OpSite
 
+from .following_sizes import following_sizes
 from .model import read_model
 from .source import only_models
 
@@ -87,8 +95,8 @@ def _rows(module: IRModule) -> Iterator[tuple[str, str]]:
         yield "input", f"{param.name}: {_text(param.type)}"
     yield "output", _text(main.result)
     symbols = dict.fromkeys(s for p in main.params for s in type_symbols(p.type))
-    sizes = ", ".join(f"{s.name}={of_symbol(s)}" for s in symbols)
-    at = f" at {sizes}" if sizes else ""
+    given = {s: of_symbol(s) for s in sorted(symbols, key=lambda s: s.name)}
+    main, at = _at(main, given)
     constants = list({id(c.data): c for c in walk_constants(main.body)}.values())
     held = sum(c.data.nbytes for c in constants)
     yield (
@@ -107,6 +115,19 @@ def _rows(module: IRModule) -> Iterator[tuple[str, str]]:
         if isinstance(b.value, Call) and isinstance(b.value.callee, Op)
     )
     yield "operators", ", ".join(f"{name} {count}" for name, count in calls.most_common())
+
+
+def _at(main: Function, given: Mapping[Symbol, int]) -> tuple[Function, str]:
+    """A function at some sizes of its inputs, and what is said of these."""
+    sizes = ", ".join(f"{s.name}={n}" for s, n in given.items())
+    found = following_sizes(main, given)
+    at = f" at {sizes}" if sizes else ""
+    main = substitute_symbols(main, {**found})
+    others = {s for b in walk_bindings(main) for s in type_symbols(b.var.type)}
+    if others:
+        count = "1 size" if len(others) == 1 else f"{len(others)} sizes"
+        at += f" ({count} that only data tells taken as {LENGTH})"
+    return main, at
 
 
 def _text(kind: Type) -> str:

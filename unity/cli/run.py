@@ -30,7 +30,7 @@ def run_model(
     console = Console(highlight=False)
     given = ready(model, files, dims, seed, console, options, hosts)
     start = time.perf_counter()
-    found = given.executable.run(given.feeds)
+    found = given.run()
     first = time.perf_counter() - start
     results = flat(found)
     console.print(f"{model.name}: {given.report}, first run {first * 1e3:.2f} ms")

@@ -6,7 +6,7 @@ The compiler is imported for models alone: an artifact is to run at once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,7 @@ from unity.runtime.artifact.naming import is_executable
 from unity.runtime.artifact.read import load as load_executable
 from unity.runtime.executable import Executable
 
-from .feeds import Inputs, feeds_for, inputs_of
+from .feeds import Inputs, chosen_sizes, feeds_for, inputs_of, sizes_hint
 from .options import Options
 
 if TYPE_CHECKING:
@@ -28,12 +28,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """An executable, what it takes, inputs for it, and how it came to be."""
+    """An executable, what it takes, inputs for it, and how it came to be.
+
+    `chosen` are the sizes that nothing the user gave says, by symbol.
+    """
 
     executable: Executable
     inputs: Inputs
     feeds: dict[str, Feed]
     report: str
+    chosen: Mapping[str, int]
+
+    def run(self) -> dict[str, object]:
+        """The results for these inputs.
+
+        Raises:
+            UnityError: They are refused; where they were generated, the hint tells of their sizes.
+        """
+        try:
+            return {**self.executable.run(self.feeds)}
+        except UnityError as error:
+            if error.hint is None:
+                error.hint = sizes_hint(error.message, self.chosen)
+            raise
 
 
 def only_models(path: Path, command: str) -> None:
@@ -87,13 +104,16 @@ def ready(
     if is_executable(path):
         executable, report = compiled(path, console, options, hosts)
         inputs = inputs_of(executable)
-        return Ready(executable, inputs, feeds_for(inputs, files, dims, seed), report)
+        feeds = feeds_for(inputs, files, dims, seed)
+        chosen = {} if files else chosen_sizes(inputs, feeds, dims)
+        return Ready(executable, inputs, feeds, report, chosen)
     from .model_inputs import model_inputs
 
     inputs = model_inputs(path, options)
     feeds = feeds_for(inputs, files, dims, seed)
     executable, report = compiled(path, console, options)
-    return Ready(executable, inputs, feeds, report)
+    chosen = {} if files else chosen_sizes(inputs, feeds, dims)
+    return Ready(executable, inputs, feeds, report, chosen)
 
 
 def _require_left_open(path: Path, options: Options) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unity.errors import UnityError
+from unity.errors import UnityError, takes_inputs
 from unity.ir.dtype import dtype, scalar_fault
 from unity.runtime.arrays.accept import Export, accept
 from unity.runtime.arrays.overlap import refuse_overlap
@@ -123,7 +123,7 @@ class PythonCall:
             UnityError: Too many, too few, unknown or repeated.
         """
         names = [q.name for q in self.code.params][:count]
-        inputs = f"{self.code.name} takes {len(names)} inputs ({', '.join(names)})"
+        inputs = takes_inputs(self.code.name, names)
         if len(args) > len(names):
             raise UnityError(f"{inputs}, got {len(args)}")
         given = dict(zip(names, args, strict=False))

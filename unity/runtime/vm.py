@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from unity.errors import UnityError
+from unity.errors import UnityError, takes_inputs
 from unity.ir.aligned import aligned_empty
 from unity.ir.dtype import Array, dtype
 from unity.runtime import program as p
@@ -337,8 +337,8 @@ def bind_arguments(
         UnityError: Their number, a dtype, rank, size or a declared fact is wrong.
     """
     if len(args) != len(code.params):
-        names = ", ".join(q.name for q in code.params)
-        raise UnityError(f"{code.name} takes {len(code.params)} inputs ({names}), got {len(args)}")
+        inputs = takes_inputs(code.name, [q.name for q in code.params])
+        raise UnityError(f"{inputs}, got {len(args)}")
     binder = Binder(code.symbols, slots)
     for param, value in zip(code.params, args, strict=True):
         binder.match(value, param.spec, f"{what} {param.name!r}")
