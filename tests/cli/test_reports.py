@@ -291,9 +291,7 @@ g (float[n, 6] x) => (float[a, b] y, int64[2, c] z) <float[6, 2] w = {0,1,2,3,4,
     assert "at n=64 (1 size that only data tells taken as 64)" in report
     found = re.search(r"operations ([\d,]+) at", report)
     assert found is not None
-    assert int(found[1].replace(",", "")) < 2 * (2 * 64 * 6 * 2), (
-        "once the product, and little else"
-    )
+    assert int(found[1].replace(",", "")) < 2 * (2 * 64 * 6 * 2), "one product, little else"
 
 
 def test_generated_inputs_that_do_not_fit_are_told_of_dims(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ from unity.ir.visit import (
 from unity.op.infer import infer_type
 from unity.transform.graph.resolve.cost import bytes_of, flops
 from unity.transform.graph.resolve.engine import OpSite
+from unity.transform.graph.resolve.following_sizes import following_sizes
 
-from .following_sizes import following_sizes
 from .model import read_model
 from .source import only_models
 

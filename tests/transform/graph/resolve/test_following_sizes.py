@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from unity.cli.following_sizes import following_sizes
 from unity.ir.dims import dim
 from unity.ir.graph import Function
 from unity.script import parse
+from unity.transform.graph.resolve.following_sizes import following_sizes
 
 PROGRAM = """
 n = dim("n")
