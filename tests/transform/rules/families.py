@@ -23,7 +23,7 @@ from .kernels import cell, unscheduled
 TARGET = Target("cpu", "x86_64-unknown-linux-gnu", "generic", ("avx2",), 128, 16, threads=2)
 """Four lanes keep the interpreter's work small."""
 N, K, H, W = dim("n"), dim("k"), dim("h"), dim("w")
-SHORT = dim("s", typical=5)
+SHORT = dim("s", typical=3)
 
 
 @dataclass(frozen=True, slots=True)
