@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from tests.transform.tensor.kernels import after, assert_same
@@ -109,4 +111,27 @@ def test_rows_are_computed_once_where_that_matters(
     assert tiles(parted).count(rows) == 1
     low = after(before, *lowering())
     for n in range(3, 14):
+        assert_same(before, low, {"n": n})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_lines(seed: int) -> None:
+    """Borders up to wider than a tile, on either side, and every length up to two tiles."""
+    random = Random(seed)
+    rows, taps, step = random.randint(2, 5), random.randint(2, 6), random.choice((1, 1, 2, 3))
+    pads = random.randint(0, taps), random.randint(0, taps)
+    before = line(rows, taps, step, pads)
+    low = after(before, *lowering())
+    for n in range(max(1, taps - sum(pads)), (2 * rows + 4) * step):
+        assert_same(before, low, {"n": n})
+
+
+@pytest.mark.parametrize(
+    ("pads", "shares"), [((2, 0), True), ((0, 2), True), ((2, 1), True), ((3, 0), False)]
+)
+def test_borders_are_no_wider_than_a_tile(pads: tuple[int, int], shares: bool) -> None:
+    before = line(2, 5, 1, pads)
+    assert (tiles(after(before, PartitionLoops()))[:2] == [2, 2]) is shares
+    low = after(before, *lowering())
+    for n in range(max(1, 5 - sum(pads)), 14):
         assert_same(before, low, {"n": n})
