@@ -21,11 +21,11 @@ from unity.codegen.vm.native.module import NativeText, native_text
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.runtime.artifact.match import why_unfit
+from unity.runtime.bytecode import Program
 from unity.runtime.executable import Executable
 from unity.runtime.image import Image, Option
 from unity.runtime.instantiate import instantiate
 from unity.runtime.native import supported
-from unity.runtime.program import Program
 
 if TYPE_CHECKING:
     from unity.transform.rules.decisions import Decisions

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from unity.errors import UnityError
 from unity.ir.foreign import foreign_symbols
 from unity.ir.stmt import PrimFunc
-from unity.runtime.foreign import Provider, library_of, provider_of
 from unity.runtime.implementation import ImplementationError
+from unity.runtime.linking.foreign import Provider, library_of, provider_of
 
 
 @dataclass(frozen=True, slots=True)

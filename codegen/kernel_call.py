@@ -12,20 +12,20 @@ from unity.codegen.foreign_code import foreign_code
 from unity.codegen.llvm import compile_kernels
 from unity.codegen.vm.specs import Scope
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of, to_dim
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import buffer_type, scalar_params, size_params
 from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.symbols.convert import symbol_of, to_dim
 from unity.ir.types import ObjectType, Type
 from unity.machine.target import Target
 from unity.runtime.arrays.accept import accept
 from unity.runtime.arrays.overlap import refuse_overlap
+from unity.runtime.bytecode import KernelInfo, Spec
+from unity.runtime.bytecode.sizes import Size, Slot, evaluate
 from unity.runtime.check import Binder
 from unity.runtime.kernel_timer import NativeKernel
-from unity.runtime.link import link, thread_pool
-from unity.runtime.program import KernelInfo, Spec
-from unity.runtime.sizes import Size, Slot, evaluate
+from unity.runtime.linking.link import link, thread_pool
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
 from unity.runtime.vm import kernel_error
 from unity.transform.blocks.dataflow import stored

@@ -17,7 +17,7 @@ from unity.ir.module import Definition, ExternFunc, IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType
 from unity.ir.visit import map_body, map_expr
-from unity.ir.visit_graph import map_bodies
+from unity.ir.visiting.visit_graph import map_bodies
 from unity.op.registry import attr_value
 
 from .printer import html, show

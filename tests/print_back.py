@@ -17,8 +17,8 @@ from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.graph import CallPython
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.script import constants_of, parse, print_module
 
 EACH_END = 3  # of a test that builds many: the first and the last ones, if all are read back

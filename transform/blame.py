@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from unity.errors import InternalError, UnityError
 from unity.ir.module import IRModule, MissingDefinitionError
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unity.ir.stmt import Block, PrimFunc
-from unity.ir.visit_stmt import walk_stmt
+from unity.ir.visiting.visit_stmt import walk_stmt
 
 SCHEDULED = "scheduled"
 """The attribute of a kernel whose loops stay as they are."""

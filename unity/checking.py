@@ -14,7 +14,7 @@ from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
-from unity.ir.visit_graph import walk_bindings
+from unity.ir.visiting.visit_graph import walk_bindings
 from unity.runtime.executable import Executable
 from unity.runtime.host_forms import HostCall
 from unity.transform import Context, Pipeline, Precision

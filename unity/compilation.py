@@ -24,13 +24,13 @@ from unity.collection import no_cycle_collection
 from unity.dynamic import with_dynamic_dims
 from unity.errors import UnityError
 from unity.importing import Model, load
+from unity.ir.arrays.mapped import require_unchanged
 from unity.ir.dims import Dynamic
 from unity.ir.graph import Function
-from unity.ir.mapped import require_unchanged
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
 from unity.ir.visit import walk_constants
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.op.check import check_types
 from unity.options import Caches, Precision, WeightBits

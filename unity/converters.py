@@ -7,8 +7,8 @@ from functools import partial
 from unity.annotated import Kind
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.frontend.onnx.load import DEFAULT_DOMAINS
 from unity.frontend.onnx.node import Converter
+from unity.frontend.onnx.reading.load import DEFAULT_DOMAINS
 from unity.frontend.onnx.table import REGISTERED, converter_of
 from unity.machine.changed import OPERATORS, changed
 from unity.registration import Registration

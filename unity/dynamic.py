@@ -8,15 +8,15 @@ from dataclasses import replace
 from unity.errors import UnityError
 from unity.ir.dims import Dim, Dynamic
 from unity.ir.graph import Expr, Function, Var
-from unity.ir.input_dims import (
+from unity.ir.lattice import atom_type, erase
+from unity.ir.module import IRModule
+from unity.ir.symbols.input_dims import (
     changed_axes,
     check_form,
     check_size,
     fixed_symbols,
     symbol_named,
 )
-from unity.ir.lattice import atom_type, erase
-from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.ir.visit import substitute_symbols, type_symbols
 from unity.transform.graph.rewriter import BodyRewriter

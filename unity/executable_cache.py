@@ -22,17 +22,17 @@ from unity.codegen.llvm.cache import ObjectCache, key_of
 from unity.codegen.llvm.host import host_target
 from unity.codegen.sources import compiler_digest
 from unity.errors import UnityError
-from unity.ir.aligned import HUGE_PAGE, paged_copy
+from unity.ir.arrays.aligned import HUGE_PAGE, paged_copy
+from unity.ir.arrays.mapped import owner_of
 from unity.ir.dtype import Array
-from unity.ir.mapped import owner_of
 from unity.machine.changed import INTRINSICS, OPERATORS, is_changed
 from unity.machine.target import Target
 from unity.runtime.artifact.naming import SUFFIX
 from unity.runtime.artifact.read import read_own
 from unity.runtime.executable import Executable
-from unity.runtime.foreign_library import digest_of
 from unity.runtime.image import Image
 from unity.runtime.instantiate import instantiate
+from unity.runtime.linking.foreign_library import digest_of
 
 if TYPE_CHECKING:  # what only the compiler has, told to type checkers alone
     from unity.ir.stmt import PrimFunc
@@ -124,7 +124,8 @@ class Wanted:
 
         The files are looked at before and after: what was written to meanwhile is not kept.
         """
-        from unity.frontend.onnx.external import external_files  # compiling needs all of this
+        # Compiling needs all of this.
+        from unity.frontend.onnx.reading.external import external_files
         from unity.frontend.relay import is_relay
 
         names = None if is_relay(self.path) else external_files(self.path)

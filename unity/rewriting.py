@@ -16,7 +16,7 @@ from unity.ir.graph import BindingBlock, Body, Function, Tuple, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType
-from unity.ir.visit_graph import walk_bindings
+from unity.ir.visiting.visit_graph import walk_bindings
 from unity.script import ScriptFunction
 from unity.transform.graph.rewrite.rewrite_rule import RewriteRule, instantiate
 from unity.transform.instruments.numeric import difference

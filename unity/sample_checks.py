@@ -16,12 +16,12 @@ import numpy as np
 from unity import te
 from unity.errors import UnityError
 from unity.interpreter import interpret, run_prim_func
-from unity.ir.convert import size_var
 from unity.ir.dims import Symbol
 from unity.ir.dtype import Array, dtype
 from unity.ir.graph import Expr, ShapeValue, Tuple
 from unity.ir.lattice import unify
 from unity.ir.module import IRModule
+from unity.ir.symbols.convert import size_var
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import substitute_symbols_in_type
 from unity.op.builder import GraphBuilder

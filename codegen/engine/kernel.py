@@ -10,8 +10,8 @@ from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType, Type
 from unity.machine.target import Target
-from unity.runtime.engine import Compiled
-from unity.runtime.engine_kernel import EngineCode
+from unity.runtime.engines.engine import Compiled
+from unity.runtime.engines.engine_kernel import EngineCode
 from unity.runtime.implementation import ImplementationError
 from unity.transform.graph.resolve import ENGINES, engine_of
 

@@ -10,8 +10,8 @@ from unity.codegen.vm.native.body import fact_conditions
 from unity.codegen.vm.native.layout import Layout
 from unity.codegen.vm.native.values import load_value
 from unity.ir.dtype import dtype
-from unity.runtime import program as p
-from unity.runtime.sizes import Size, Slot, definitions, size_text
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode.sizes import Size, Slot, definitions, size_text
 
 from .function import CFunction
 from .messages import Messages
@@ -34,13 +34,13 @@ def bind_text(index: int, layout: Layout, messages: Messages) -> str:
         tensor = binder.t.load("ptr", "%inputs", k, "ptr")
         what = f"input {leaf_name(layout.code, path)}"
         match spec:
-            case p.TensorSpec():
+            case bc.TensorSpec():
                 binder.tensor_input(k, tensor, spec, what)
-            case p.ShapeSpec():
+            case bc.ShapeSpec():
                 binder.shape_input(k, tensor, spec.dims or (), what)
-            case p.ScalarSpec():
+            case bc.ScalarSpec():
                 binder.scalar_input(k, tensor, spec, what)
-            case p.ObjectSpec():
+            case bc.ObjectSpec():
                 raise AssertionError(f"{what} is an object, which no library is exported with")
             case _:
                 assert_never(spec)
@@ -58,7 +58,7 @@ class _Binder(CFunction):
         self.bound: set[int] = set()
         self.later: list[tuple[Size, str, str]] = []
 
-    def tensor_input(self, k: int, tensor: str, spec: p.TensorSpec, what: str) -> None:
+    def tensor_input(self, k: int, tensor: str, spec: bc.TensorSpec, what: str) -> None:
         """An input whose axes have sizes."""
         t = self.t
         self.tensor(tensor, spec, what)
@@ -70,7 +70,7 @@ class _Binder(CFunction):
     def shape_input(self, k: int, tensor: str, dims: Sequence[Size], what: str) -> None:
         """An input that is a shape: a tensor of int64, whose elements are sizes."""
         t = self.t
-        self.tensor(tensor, p.TensorSpec("int64", (len(dims),)), what)
+        self.tensor(tensor, bc.TensorSpec("int64", (len(dims),)), what)
         count = t.load("i64", t.load("ptr", tensor, dlpack.SHAPE), 0, "i64")
         self.require(
             t.let(f"icmp eq i64 {count}, {len(dims)}"), f"{what} has not {len(dims)} sizes"
@@ -80,10 +80,10 @@ class _Binder(CFunction):
         for i, size in enumerate(dims):
             self.size(size, t.load("i64", data, i, "i64"), f"{what}[{i}]")
 
-    def scalar_input(self, k: int, tensor: str, spec: p.ScalarSpec, what: str) -> None:
+    def scalar_input(self, k: int, tensor: str, spec: bc.ScalarSpec, what: str) -> None:
         """An input that is a scalar: a tensor without axes."""
         t, kind = self.t, dtype(spec.dtype)
-        self.tensor(tensor, p.TensorSpec(spec.dtype, (), 0), what)
+        self.tensor(tensor, bc.TensorSpec(spec.dtype, (), 0), what)
         number = load_value(t, kind, self.data(tensor))
         t.store("double" if kind.is_float else "i64", number, "%numbers", k)
         t.store("ptr", t.at("%numbers", k, "i64"), "%data", k)
@@ -126,7 +126,7 @@ class _Binder(CFunction):
         self.t.do("ret i32 0")
 
 
-def _facts(info: p.SymbolInfo) -> str:
+def _facts(info: bc.SymbolInfo) -> str:
     parts = [
         f"at least {info.min}" if info.min > 0 else "",
         f"at most {info.max}" if info.max is not None else "",

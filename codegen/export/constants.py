@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from unity.ir.aligned import places
+from unity.ir.arrays.aligned import places
 from unity.ir.dtype import Array
 
 PAGE = 4096

@@ -11,8 +11,8 @@ from unity.codegen.vm.native import late
 from unity.codegen.vm.native.call import DEPTH
 from unity.codegen.vm.native.layout import Layout, byte_count
 from unity.codegen.vm.native.text import disjoint
-from unity.ir.aligned import LINE
-from unity.runtime import program as p
+from unity.ir.arrays.aligned import LINE
+from unity.runtime import bytecode as bc
 
 from .bind import bind_text
 from .function import CFunction
@@ -119,9 +119,9 @@ def _run(f: CFunction, index: int, layout: Layout, arena: str) -> str:
 def _apart(f: CFunction, layout: Layout) -> None:
     """Check that tensors that are written to share no memory with others."""
     t, code = f.t, layout.code
-    places: list[tuple[str, str, int, p.TensorSpec, bool]] = []
+    places: list[tuple[str, str, int, bc.TensorSpec, bool]] = []
     for k, spec in enumerate(layout.inputs):
-        if isinstance(spec, p.TensorSpec):
+        if isinstance(spec, bc.TensorSpec):
             written = k in code.given_away
             name = leaf_name(code, layout.paths[k])
             places.append((f"input {name}", "%data", k, spec, written))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unity.codegen import dlpack
 from unity.codegen.vm.native.text import Text
 from unity.ir.dtype import dtype
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 
 from .faults import FAULTS
 from .messages import Messages
@@ -42,7 +42,7 @@ class CFunction:
         rest = self.t.lines.pop()
         self.t.lines += [f"{label}:", f"  ret i32 {code}", rest]
 
-    def tensor(self, tensor: str, spec: p.TensorSpec, what: str) -> None:
+    def tensor(self, tensor: str, spec: bc.TensorSpec, what: str) -> None:
         """Check all of a tensor but its sizes."""
         assert spec.dtype is not None
         rank = len(spec.shape or ())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from unity.codegen.dlpack import DECLARATIONS
 from unity.codegen.vm.native.layout import Layout
 from unity.machine.target import Target
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 from unity.runtime.signature import spec_text
 
 from .names import leaf_name
@@ -61,7 +61,7 @@ def _function(prefix: str, layout: Layout) -> str:
     ]
     outputs = [
         (" ".join(code.output_names[k : k + 1]), spec)
-        for k, spec in enumerate(p.leaf_specs(code.result))
+        for k, spec in enumerate(bc.leaf_specs(code.result))
     ]
     lines = [
         _comment(
@@ -74,20 +74,20 @@ def _function(prefix: str, layout: Layout) -> str:
     return "\n".join([f"/* {code.name}", *lines, _TOLD.format(prefix=prefix, name=code.name)])
 
 
-def _input_name(code: p.FunctionCode, path: Sequence[int]) -> str:
+def _input_name(code: bc.FunctionCode, path: Sequence[int]) -> str:
     """What an input is called, where it was imported if it was."""
     named = code.input_names[path[0]] if path[0] < len(code.input_names) else ""
     return named if named and len(path) == 1 else leaf_name(code, path)
 
 
-def _note(kind: str, index: int, spec: p.Spec, code: p.FunctionCode) -> str:
+def _note(kind: str, index: int, spec: bc.Spec, code: bc.FunctionCode) -> str:
     """What is to be said of a tensor that is no plain input or output."""
     if kind == "outputs" and index in dict(code.aliases):
         return f" is inputs[{dict(code.aliases)[index]}], written over; give NULL"
     match spec:
-        case p.ShapeSpec():
+        case bc.ShapeSpec():
             return ", as a tensor of int64"
-        case p.ScalarSpec(name):
+        case bc.ScalarSpec(name):
             return f", as a tensor of {name} without axes"
         case _:
             return ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unity.errors import UnityError
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 
 
 def prefix_of(path: Path) -> str:
@@ -27,7 +27,7 @@ def prefix_of(path: Path) -> str:
     return name
 
 
-def leaf_name(code: p.FunctionCode, path: Sequence[int]) -> str:
+def leaf_name(code: bc.FunctionCode, path: Sequence[int]) -> str:
     """What an input is called: its parameter's name, and where in that it is if it is a tuple."""
     first, *fields = path
     return code.params[first].name + "".join(f"[{field}]" for field in fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 
 from .faults import fault_text
 

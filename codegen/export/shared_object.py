@@ -15,7 +15,7 @@ from unity.codegen.vm.native.late import late_text
 from unity.codegen.vm.native.layout import Layout
 from unity.codegen.vm.native.module import kernel_declarations, native_layouts, plan_text
 from unity.errors import UnityError, UnsupportedError
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 from unity.runtime.artifact.replacing import replacing
 from unity.runtime.host import host_triple
 from unity.runtime.image import Image
@@ -87,7 +87,7 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
             gaps.append(f"{code.name} is not native code: {plans.why_not[index]}")
             continue
         layout = plans.native[index]
-        if any(isinstance(i, p.Print) for i in layout.code.code):
+        if any(isinstance(i, bc.Print) for i in layout.code.code):
             gaps.append(f"{code.name} prints, which Python does")
             continue
         if layout.late_outputs:
@@ -109,11 +109,13 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
 def _gaps(layout: Layout) -> list[str]:
     gaps: list[str] = []
     if any(
-        isinstance(s, p.ObjectSpec) for s in (*layout.inputs, *p.leaf_specs(layout.code.result))
+        isinstance(s, bc.ObjectSpec) for s in (*layout.inputs, *bc.leaf_specs(layout.code.result))
     ):
         gaps.append("it takes or gives objects of Python")
     for spec in (*layout.inputs, *layout.outputs):
-        if isinstance(spec, p.TensorSpec) and (spec.dtype is None or type_word(spec.dtype) is None):
+        if isinstance(spec, bc.TensorSpec) and (
+            spec.dtype is None or type_word(spec.dtype) is None
+        ):
             gaps.append(f"DLPack has no {spec.dtype} of a byte an element")
     return list(dict.fromkeys(gaps))
 

@@ -1,6 +1,6 @@
 """Libraries that call sites may be resolved to: shared objects and descriptions of functions."""
 
-from unity.runtime.foreign_library import PackageFiles, ThreadControl
+from unity.runtime.linking.foreign_library import PackageFiles, ThreadControl
 from unity.transform.graph.resolve import (
     LIBRARY_FUNCTIONS,
     LibraryFunction,

@@ -18,7 +18,7 @@ from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
 from unity.machine.machine import MACHINE
-from unity.runtime import libraries
+from unity.runtime.linking import libraries
 from unity.transform.graph.resolve import LibraryFunction, register_library_function, sealed
 from unity.transform.pattern import Match, any_, op
 

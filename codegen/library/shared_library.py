@@ -1,7 +1,7 @@
 """Shared libraries that kernels of programs being compiled call.
 
-`unity.runtime.foreign_library` finds and loads them; what is added here is the code that keeps one
-to the calling thread, which has to be compiled.
+`unity.runtime.linking.foreign_library` finds and loads them; what is added here is the code that
+keeps one to the calling thread, which has to be compiled.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from unity.codegen.llvm.machine import compile_text
 from unity.machine.target import Target
-from unity.runtime.foreign_library import ForeignLibrary
 from unity.runtime.host import host_triple
+from unity.runtime.linking.foreign_library import ForeignLibrary
 
 
 @dataclass(slots=True)

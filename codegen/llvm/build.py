@@ -16,11 +16,11 @@ from unity.machine.target import Target
 from unity.runtime.host import host_triple
 
 from .abilities import abilities
-from .analysis import Analysis, analyse
 from .cache import FOLDER as OBJECTS
 from .cache import ObjectCache, key_of
 from .child import compile_in_child
 from .emitter import Unit
+from .facts.analysis import Analysis, analyse
 from .machine import Compiled, Level, compile_text
 from .pool.module import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
 

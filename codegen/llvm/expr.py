@@ -29,14 +29,14 @@ from unity.ir.prim_expr import (
     SizeVar,
 )
 from unity.ir.stmt import Buffer
-from unity.ir.visit_prim import prim_children
+from unity.ir.visiting.visit_prim import prim_children
 
-from .affine import as_near, as_ramp, is_nonnegative, is_within
 from .arithmetic import bool_binary, compare, float_binary, int_binary, passing_nan
 from .bounds import new_conditions
 from .cast import cast
-from .certain import is_broadcast_alone, is_nonpositive, is_number
 from .emitter import Emitter, float_text, int_text, steps_text
+from .facts.affine import as_near, as_ramp, is_nonnegative, is_within
+from .facts.certain import is_broadcast_alone, is_nonpositive, is_number
 from .masks import Masks
 from .math.table import EXP_NONPOSITIVE, intrinsic
 from .memory import (

@@ -9,11 +9,11 @@ from __future__ import annotations
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Buffer, PrimFunc
 
-from .analysis import Analysis
-from .certain import numbers_in
 from .emitter import Emitter, Unit
+from .facts.analysis import Analysis
+from .facts.certain import numbers_in
+from .facts.proven import proven
 from .memory import At, load
-from .proven import proven
 from .stmt import Facts, Key, Statements
 from .streaming import at_lines, streamed_of
 from .types import memory_type, value_type

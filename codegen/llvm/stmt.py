@@ -24,11 +24,11 @@ from unity.ir.stmt import (
 )
 from unity.machine.stack import stack_bytes
 
-from .analysis import Analysis
-from .certain import takes_first
-from .cost import work
 from .emitter import Emitter, Unit
 from .expr import Expressions
+from .facts.analysis import Analysis
+from .facts.certain import takes_first
+from .facts.cost import work
 from .instructions import Instructions, marked
 from .memory import At, store
 from .streaming import streams

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
+from unity.ir.arrays.mapped import MappedFile, evict, owner_of
 from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr, Var
-from unity.ir.mapped import MappedFile, evict, owner_of
 from unity.ir.module import IRModule
 from unity.ir.visit import map_expr, walk_constants
 from unity.runtime.trim import MUCH, trim

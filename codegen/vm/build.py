@@ -16,7 +16,7 @@ from unity.codegen.vm.tables import Host, Tables
 from unity.errors import UnsupportedError
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
-from unity.runtime.program import Program
+from unity.runtime.bytecode import Program
 from unity.transform.graph.simplify.dce import references
 
 

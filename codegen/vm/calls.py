@@ -15,14 +15,14 @@ from unity.ir.types import ObjectType, ShapeType, Type
 from unity.op.effects import ASSERT, PRINT
 from unity.op.scalar import MOVES, SCALAR_TENSOR
 from unity.op.table import OPS
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 from unity.transform.graph.symbols import kernel_sizes
 
 if TYPE_CHECKING:
     from unity.codegen.vm.body import FunctionBuilder
 
 
-def call(b: FunctionBuilder, e: Call, of: Type, label: str) -> p.Tree:
+def call(b: FunctionBuilder, e: Call, of: Type, label: str) -> bc.Tree:
     """A call of an operator, a function or a closure."""
     match e.callee:
         case Op(name):
@@ -36,52 +36,52 @@ def call(b: FunctionBuilder, e: Call, of: Type, label: str) -> p.Tree:
         case FunctionRef(name):
             args = tuple(b.atom(a, label) for a in e.args)
             dst = b.fresh(b.scope.spec(of))
-            b.emit(p.CallFunction(dst, b.function(name), args, place_of(e.span)), label)
+            b.emit(bc.CallFunction(dst, b.function(name), args, place_of(e.span)), label)
             return dst
         case Var():
             args = tuple(b.atom(a, label) for a in e.args)
             dst = b.fresh(b.scope.spec(of))
-            b.emit(p.CallClosure(dst, b.reg(e.callee, label), args), label)
+            b.emit(bc.CallClosure(dst, b.reg(e.callee, label), args), label)
             return dst
         case _:
             assert_never(e.callee)
 
 
-def _effect(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
+def _effect(b: FunctionBuilder, e: Call, label: str) -> bc.Tree:
     """A print or an assert."""
     *condition, values = (b.atom(a, label) for a in e.args)
     told, text = values if isinstance(values, tuple) else (values,), str(e.attrs["format"])
     match condition:
         case [int(register)]:
-            b.emit(p.Assert(register, told, text, place_of(e.span)), label)
+            b.emit(bc.Assert(register, told, text, place_of(e.span)), label)
         case _:
-            b.emit(p.Print(told, text, place_of(e.span)), label)
+            b.emit(bc.Print(told, text, place_of(e.span)), label)
     return ()
 
 
-def _moved_number(b: FunctionBuilder, name: str, e: Call, of: Type, label: str) -> p.Reg:
+def _moved_number(b: FunctionBuilder, name: str, e: Call, of: Type, label: str) -> bc.Reg:
     """A scalar put into a tensor of rank 0, or read from one."""
     src = b.reg(e.args[0], label)
     if name == SCALAR_TENSOR:
         dst = b.allocate(of, label)
-        b.emit(p.StoreScalar(dst, src), label)
+        b.emit(bc.StoreScalar(dst, src), label)
     else:
         dst = b.register(b.scope.spec(of))
-        b.emit(p.ReadScalar(dst, src), label)
+        b.emit(bc.ReadScalar(dst, src), label)
     return dst
 
 
-def _host_op(b: FunctionBuilder, name: str, e: Call, of: Type, label: str) -> p.Tree:
+def _host_op(b: FunctionBuilder, name: str, e: Call, of: Type, label: str) -> bc.Tree:
     """An op without a kernel: a shape that the types tell, or its reference on the host."""
     if isinstance(of, ShapeType) and isinstance(of.dims, tuple):
         spec = b.scope.spec(of)
         if not b.scope.unbound(spec):
             dst = b.register(spec)
-            b.emit(p.MakeShape(dst, b.scope.sizes(of.dims)), label)
+            b.emit(bc.MakeShape(dst, b.scope.sizes(of.dims)), label)
             return dst
     if name == "tensor_to_shape":
         dst = b.register(b.scope.spec(of))
-        b.emit(p.ReadShape(dst, b.reg(e.args[0], label)), label)
+        b.emit(bc.ReadShape(dst, b.reg(e.args[0], label)), label)
         return dst
     row = OPS.get(name)
     if row is None or row.reference is None or any(_symbolic(v) for v in e.attrs.values()):
@@ -89,17 +89,17 @@ def _host_op(b: FunctionBuilder, name: str, e: Call, of: Type, label: str) -> p.
     args = tuple(b.atom(a, label) for a in e.args)
     result = b.fresh(b.scope.spec(of))
     host = b.tables.host(f"op:{name}", OpHost(name, e.attrs))
-    b.emit(p.CallHost(result, host, args), label)
-    b.shared.update(p.leaves(result))
+    b.emit(bc.CallHost(result, host, args), label)
+    b.shared.update(bc.leaves(result))
     return result
 
 
-def call_tir(b: FunctionBuilder, e: CallTir, label: str) -> p.Tree:
+def call_tir(b: FunctionBuilder, e: CallTir, label: str) -> bc.Tree:
     """A kernel call that is not planned: its outputs are allocated here."""
     inputs = [b.reg(a, label) for a in e.args]
     aliases = e.inplace or (-1,) * len(e.out)
-    made: list[p.Reg] = []
-    outputs: list[p.Reg] = []
+    made: list[bc.Reg] = []
+    outputs: list[bc.Reg] = []
     made_types: list[Type] = []
     for out, alias in zip(e.out, aliases, strict=True):
         if alias < 0:
@@ -110,18 +110,18 @@ def call_tir(b: FunctionBuilder, e: CallTir, label: str) -> p.Tree:
     types = [*(atom_type(a) or ObjectType() for a in e.args), *made_types]
     sizes = b.scope.sizes(tuple(kernel_sizes(func, types, e.sym_args).values()))
     kernel = b.tables.kernel(e.callee.name)
-    b.emit(p.CallKernel(kernel, (*inputs, *made), sizes, place_of(e.span)), label)
+    b.emit(bc.CallKernel(kernel, (*inputs, *made), sizes, place_of(e.span)), label)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
-def call_python(b: FunctionBuilder, e: CallPython, label: str) -> p.Tree:
+def call_python(b: FunctionBuilder, e: CallPython, label: str) -> bc.Tree:
     """A destination-passing call of a Python function."""
     outputs = tuple(b.allocate(out, label) for out in e.out)
     args = (*(b.atom(a, label) for a in e.args), *outputs)
     name = getattr(e.function, "__qualname__", "python")
     host = b.tables.host(f"python:{name}", e.function)
-    dst: p.Tree = outputs[0] if len(outputs) == 1 else outputs
-    b.emit(p.CallHost(dst, host, args, destination=True, where=place_of(e.span)), label)
+    dst: bc.Tree = outputs[0] if len(outputs) == 1 else outputs
+    b.emit(bc.CallHost(dst, host, args, destination=True, where=place_of(e.span)), label)
     return dst
 
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from unity.ir.graph import Expr, Function, Scan, Var, While
 from unity.ir.lattice import atom_type
 from unity.ir.types import ObjectType, TupleType, Type
-from unity.runtime import program as p
-from unity.runtime.sizes import Size, combine
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode.sizes import Size, combine
 
 if TYPE_CHECKING:
     from unity.codegen.vm.body import FunctionBuilder
 
 
-def while_loop(b: FunctionBuilder, e: While, label: str) -> p.Tree:
+def while_loop(b: FunctionBuilder, e: While, label: str) -> bc.Tree:
     """A loop whose condition is computed anew before each round."""
 
-    def head() -> p.Reg:
+    def head() -> bc.Reg:
         condition = b.body(e.condition)
         assert isinstance(condition, int)
         return condition
@@ -30,7 +30,7 @@ def while_loop(b: FunctionBuilder, e: While, label: str) -> p.Tree:
     return _rounds(b, e.vars, e.init, head, lambda: b.body(e.body), label)
 
 
-def scan_loop(b: FunctionBuilder, e: Scan, of: Type, label: str) -> p.Tree:
+def scan_loop(b: FunctionBuilder, e: Scan, of: Type, label: str) -> bc.Tree:
     """A loop of instructions if all shapes are known before it, else of a closure."""
     assert isinstance(of, TupleType)
     inputs = tuple(b.reg(i, label) for i in e.inputs)
@@ -42,24 +42,24 @@ def scan_loop(b: FunctionBuilder, e: Scan, of: Type, label: str) -> p.Tree:
     closure = b.closure(Function(params, e.body, result), label)
     init = tuple(b.atom(i, label) for i in e.init)
     dst = b.fresh(b.scope.spec(of))
-    b.emit(p.RunScan(dst, closure, init, inputs), label)
+    b.emit(bc.RunScan(dst, closure, init, inputs), label)
     return dst
 
 
 def _counted(
-    b: FunctionBuilder, e: Scan, of: TupleType, inputs: Sequence[p.Reg], label: str
-) -> p.Tree:
+    b: FunctionBuilder, e: Scan, of: TupleType, inputs: Sequence[bc.Reg], label: str
+) -> bc.Tree:
     """A loop that counts; what a step computes for a stack is computed in its place there."""
     length, count = _shape(b, inputs[0])[0], len(e.state)
     stacks = [b.allocate(t, label) for t in of.fields[count:]]
-    step, left = b.scope.counter("step"), b.register(p.ScalarSpec("int64"))
-    b.emit(p.SetSlot(step.index, 0), label)
+    step, left = b.scope.counter("step"), b.register(bc.ScalarSpec("int64"))
+    b.emit(bc.SetSlot(step.index, 0), label)
 
-    def head() -> p.Reg:
-        b.emit(p.MakeScalar(left, combine("sub", length, step), "int64"), label)
+    def head() -> bc.Reg:
+        b.emit(bc.MakeScalar(left, combine("sub", length, step), "int64"), label)
         return left
 
-    def body() -> p.Tree:
+    def body() -> bc.Tree:
         for var, source in zip(e.elements, inputs, strict=True):
             element = _element(b, source, step, label)
             b.env[var] = element
@@ -70,7 +70,7 @@ def _counted(
         for stack, value in zip(stacks, result[count:], strict=True):
             assert isinstance(value, int)
             _put(b, stack, value, step, begin, label)
-        b.emit(p.SetSlot(step.index, combine("add", step, 1)), label)
+        b.emit(bc.SetSlot(step.index, combine("add", step, 1)), label)
         return result[:count]
 
     return (*_rounds(b, e.state, e.init, head, body, label), *stacks)
@@ -80,58 +80,58 @@ def _rounds(
     b: FunctionBuilder,
     state: Sequence[Var],
     init: Sequence[Expr],
-    head: Callable[[], p.Reg],
-    body: Callable[[], p.Tree],
+    head: Callable[[], bc.Reg],
+    body: Callable[[], bc.Tree],
     label: str,
-) -> tuple[p.Tree, ...]:
+) -> tuple[bc.Tree, ...]:
     """Rounds of `body`, which gives the next state, while what `head` gives is true."""
-    start = tuple(r for i in init for r in p.leaves(b.atom(i, label)))
+    start = tuple(r for i in init for r in bc.leaves(b.atom(i, label)))
     for var in state:
         b.env[var] = b.fresh(b.scope.spec(var.type))
-    registers = tuple(r for var in state for r in p.leaves(b.env[var]))
-    b.emit(p.Update(registers, start), label)
+    registers = tuple(r for var in state for r in bc.leaves(b.env[var]))
+    b.emit(bc.Update(registers, start), label)
     before = set(b.scope.bound)
     top = len(b.code)
     condition = head()
-    branch = b.emit(p.Branch(condition, 0), label)
+    branch = b.emit(bc.Branch(condition, 0), label)
     following = body()
-    b.emit(p.Update(registers, tuple(p.leaves(following))), label)
-    b.emit(p.Jump(top), label)
-    b.code[branch] = p.Branch(condition, len(b.code))
+    b.emit(bc.Update(registers, tuple(bc.leaves(following))), label)
+    b.emit(bc.Jump(top), label)
+    b.code[branch] = bc.Branch(condition, len(b.code))
     b.scope.bound = before
     return tuple(b.env[var] for var in state)
 
 
 def _put(
-    b: FunctionBuilder, stack: p.Reg, value: p.Reg, step: Size, begin: int, label: str
+    b: FunctionBuilder, stack: bc.Reg, value: bc.Reg, step: Size, begin: int, label: str
 ) -> None:
     """Put a step's output into its slice; one allocated since `begin` is moved there."""
     for at in range(begin, len(b.code)):
         made = b.code[at]
-        if isinstance(made, p.AllocTensor) and made.dst == value:
-            b.code[at] = p.Element(value, stack, step, made.shape)
+        if isinstance(made, bc.AllocTensor) and made.dst == value:
+            b.code[at] = bc.Element(value, stack, step, made.shape)
             return
-    b.emit(p.Fill(_element(b, stack, step, label), value), label)
+    b.emit(bc.Fill(_element(b, stack, step, label), value), label)
 
 
-def _element(b: FunctionBuilder, source: p.Reg, index: Size, label: str) -> p.Reg:
+def _element(b: FunctionBuilder, source: bc.Reg, index: Size, label: str) -> bc.Reg:
     """A slice along the leading axis."""
     spec, shape = b.registers[source], _shape(b, source)[1:]
-    assert isinstance(spec, p.TensorSpec)
-    dst = b.register(p.TensorSpec(spec.dtype, shape, len(shape)))
-    b.emit(p.Element(dst, source, index, shape), label)
+    assert isinstance(spec, bc.TensorSpec)
+    dst = b.register(bc.TensorSpec(spec.dtype, shape, len(shape)))
+    b.emit(bc.Element(dst, source, index, shape), label)
     return dst
 
 
-def _shape(b: FunctionBuilder, register: p.Reg) -> tuple[Size, ...]:
+def _shape(b: FunctionBuilder, register: bc.Reg) -> tuple[Size, ...]:
     spec = b.registers[register]
-    assert isinstance(spec, p.TensorSpec)
+    assert isinstance(spec, bc.TensorSpec)
     assert spec.shape is not None
     return spec.shape
 
 
-def _is_known(spec: p.Spec) -> bool:
+def _is_known(spec: bc.Spec) -> bool:
     """Whether a value is made of tensors (or is one) of known dtypes and shapes."""
-    if isinstance(spec, p.TupleSpec):
+    if isinstance(spec, bc.TupleSpec):
         return all(map(_is_known, spec.fields))
-    return isinstance(spec, p.TensorSpec) and spec.shape is not None and spec.dtype is not None
+    return isinstance(spec, bc.TensorSpec) and spec.shape is not None and spec.dtype is not None

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 
 
-def with_dims(code: p.FunctionCode) -> p.FunctionCode:
+def with_dims(code: bc.FunctionCode) -> bc.FunctionCode:
     """A function that gives the dims of shapes among its results, each a number.
 
     That is the same to callers from outside, and numbers need no Python. Functions of the program
     get shapes from each other.
     """
     *body, last = code.code
-    if not isinstance(last, p.Return):
+    if not isinstance(last, bc.Return):
         return code
     registers, labels = list(code.registers), list(code.labels[:-1])
 
-    def numbers(spec: p.Spec, tree: p.Tree) -> tuple[p.Spec, p.Tree]:
-        if isinstance(spec, p.TupleSpec) and isinstance(tree, tuple):
+    def numbers(spec: bc.Spec, tree: bc.Tree) -> tuple[bc.Spec, bc.Tree]:
+        if isinstance(spec, bc.TupleSpec) and isinstance(tree, tuple):
             pairs = [numbers(s, t) for s, t in zip(spec.fields, tree, strict=True)]
-            return p.TupleSpec(tuple(s for s, _ in pairs)), tuple(t for _, t in pairs)
-        if not isinstance(spec, p.ShapeSpec) or not isinstance(tree, int):
+            return bc.TupleSpec(tuple(s for s, _ in pairs)), tuple(t for _, t in pairs)
+        if not isinstance(spec, bc.ShapeSpec) or not isinstance(tree, int):
             return spec, tree
         match registers[tree]:
-            case p.ShapeSpec(tuple(dims)):
-                made = [p.ScalarSpec("int64", size) for size in dims]
+            case bc.ShapeSpec(tuple(dims)):
+                made = [bc.ScalarSpec("int64", size) for size in dims]
                 places = range(len(registers), len(registers) + len(made))
                 registers.extend(made)
-                body.extend(p.MakeScalar(k, d, "int64") for k, d in zip(places, dims, strict=True))
+                body.extend(bc.MakeScalar(k, d, "int64") for k, d in zip(places, dims, strict=True))
                 labels.extend("dim of a result" for _ in dims)
-                return p.TupleSpec(tuple(made)), tuple(places)
+                return bc.TupleSpec(tuple(made)), tuple(places)
             case _:
                 return spec, tree
 
@@ -42,6 +42,6 @@ def with_dims(code: p.FunctionCode) -> p.FunctionCode:
         code,
         result=result,
         registers=tuple(registers),
-        code=(*body, p.Return(value)),
+        code=(*body, bc.Return(value)),
         labels=(*labels, code.labels[-1]),
     )

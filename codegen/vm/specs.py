@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, SizeVar
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import (
     FuncType,
     ObjectType,
@@ -18,7 +18,7 @@ from unity.ir.types import (
     TupleType,
     Type,
 )
-from unity.runtime.program import (
+from unity.runtime.bytecode import (
     ObjectSpec,
     ScalarSpec,
     ShapeSpec,
@@ -28,7 +28,7 @@ from unity.runtime.program import (
     TupleSpec,
     spec_sizes,
 )
-from unity.runtime.sizes import Size, SizeOpName, Slot, combine, slots_of
+from unity.runtime.bytecode.sizes import Size, SizeOpName, Slot, combine, slots_of
 
 _OPS: dict[str, SizeOpName] = {
     "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floordiv", "floormod": "floormod",

@@ -12,7 +12,7 @@ from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Assert, Buffer, PrimFunc
 from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.visit import walk_stmt
-from unity.runtime.program import ConstantInfo, FunctionCode, KernelInfo, Program
+from unity.runtime.bytecode import ConstantInfo, FunctionCode, KernelInfo, Program
 
 Host = Callable[..., object]
 

@@ -11,8 +11,8 @@ from unity.errors import UnityError
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import PrimExpr, PrimVar, Select
 from unity.ir.stmt import Allocate, Block, Evaluate, Let, PrimWhile, Stmt, Store
-from unity.ir.visit_prim import map_prim, walk_prim
-from unity.ir.visit_stmt import map_stmt, map_stmts
+from unity.ir.visiting.visit_prim import map_prim, walk_prim
+from unity.ir.visiting.visit_stmt import map_stmt, map_stmts
 
 
 def with_bound_calls(s: Stmt) -> Stmt:

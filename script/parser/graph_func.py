@@ -10,8 +10,8 @@ from unity.ir.dims import Symbol
 from unity.ir.graph import Body, Call, Function, FunctionRef, If, MatchCast, Scan, While
 from unity.ir.module import Definition, IRModule
 from unity.ir.types import FuncType, Type
-from unity.ir.verify import verify_function
 from unity.ir.visit import bodies_of, type_symbols
+from unity.ir.well_formed.verify import verify_function
 from unity.op.builder import GraphBuilder
 
 from ..macros.expand import expanded

@@ -9,7 +9,6 @@ from typing import Literal, TypeGuard
 import numpy as np
 
 from unity.errors import index_count
-from unity.ir.convert import size_var, to_prim_expr
 from unity.ir.dims import Symbol, SymDim, symbols_of
 from unity.ir.dtype import BOOL, FLOAT32, INT64, DType, dtype
 from unity.ir.prim_expr import (
@@ -31,6 +30,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.stmt import Buffer, Range
+from unity.ir.symbols.convert import size_var, to_prim_expr
 
 from .evaluate import Evaluator, shown
 from .promotion import promoted

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.convert import size_var
 from unity.ir.dims import Symbol
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, Param, PrimFunc
-from unity.ir.verify_prim import verify_prim_func
+from unity.ir.symbols.convert import size_var
+from unity.ir.well_formed.verify_prim import verify_prim_func
 from unity.op.registry import attr_value
 
 from .. import prim_names

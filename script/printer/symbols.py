@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unity.ir.convert import size_var, symbol_of
 from unity.ir.dims import Symbol
 from unity.ir.graph import Function
-from unity.ir.mentioned import function_mentions
 from unity.ir.module import Definition, ExternFunc, IRModule
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import PrimFunc
+from unity.ir.symbols.convert import size_var, symbol_of
+from unity.ir.symbols.mentioned import function_mentions
 from unity.ir.visit import type_symbols
 
 from .names import Names

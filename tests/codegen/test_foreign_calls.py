@@ -16,8 +16,8 @@ from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm
 from unity.ir.stmt import PrimFunc
-from unity.runtime import foreign
-from unity.runtime.foreign_library import LibraryRecord
+from unity.runtime.linking import foreign
+from unity.runtime.linking.foreign_library import LibraryRecord
 from unity.script import parse, print_module
 from unity.transform.schedule import Schedule
 

@@ -24,7 +24,7 @@ from unity.codegen.assemble import assemble
 from unity.codegen.llvm import host_target
 from unity.errors import UnityError
 from unity.executable_cache import FOLDER
-from unity.frontend.onnx.external import external_files
+from unity.frontend.onnx.reading.external import external_files
 from unity.ir.equality import structural_equal
 from unity.machine import changed
 from unity.runtime.executable import Executable

@@ -29,7 +29,7 @@ from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 from unity.runtime.host_forms import forms_of
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 
 LITERALS: Mapping[str, str] = {

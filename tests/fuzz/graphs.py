@@ -25,8 +25,8 @@ from unity.ir.graph import Binding, Function, FunctionRef, If, ShapeValue, Var
 from unity.ir.lattice import function_type
 from unity.ir.module import IRModule
 from unity.ir.types import ObjectType, TensorType, Type
-from unity.ir.verify import verify
 from unity.ir.visit import graph_children, walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 from unity.script import constants_of, parse, print_module
 from unity.transform import Context, Pipeline

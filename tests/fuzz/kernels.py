@@ -25,12 +25,12 @@ from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
 from unity.interpreter.storage import fresh
-from unity.ir.convert import to_dim
 from unity.ir.dims import dim, evaluate
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
+from unity.ir.symbols.convert import to_dim
+from unity.ir.well_formed.verify import verify
 from unity.transform.schedule import IndexMap, Schedule, Trace
 from unity.transform.tensor import lowering
 from unity.tuning.cost.leaves import leaves

@@ -17,7 +17,7 @@ from unity.errors import UnityError
 from unity.ir.graph import Binding, Call, Function, Op, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.visit import map_body, walk_bindings
-from unity.ir.visit_graph import map_bodies
+from unity.ir.visiting.visit_graph import map_bodies
 from unity.transform import Context, Pass, Pipeline
 
 from .__main__ import fuzz, main, write

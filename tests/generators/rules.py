@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, product
 from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.graph import CallTir, Expr, FunctionRef, PrimValue, ShapeValue, Tuple, TupleGet, Var
 from unity.ir.stmt import Buffer
+from unity.ir.symbols.convert import to_dim
 from unity.ir.types import TensorType
 from unity.op.call import call_op
 

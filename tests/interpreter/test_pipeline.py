@@ -11,7 +11,7 @@ from tests.generators.graph import arguments_for, module
 from unity.interpreter import Value, interpret
 from unity.ir.dtype import Array
 from unity.ir.equality import first_difference
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.script import constants_of, parse, print_module
 from unity.transform import pipeline

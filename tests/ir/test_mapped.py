@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unity.errors import UnityError
-from unity.ir.mapped import MappedFile, evict, map_file, owner_of, require_unchanged
+from unity.ir.arrays.mapped import MappedFile, evict, map_file, owner_of, require_unchanged
 
 MIB = 1 << 20
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of, to_prim_expr
 from unity.ir.dims import Dim, as_dim, ceildiv, dim, dim_max, dim_min
 from unity.ir.prim_expr import PrimVar, SizeVar
-from unity.ir.representative import IMAGE, LENGTH, representative, representative_extent
+from unity.ir.symbols.convert import symbol_of, to_prim_expr
+from unity.ir.symbols.representative import IMAGE, LENGTH, representative, representative_extent
 from unity.script import parse, print_module
 
 N = dim("n")

@@ -24,7 +24,7 @@ from unity.ir.module import Definition, IRModule
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Seq, Store
 from unity.ir.types import TensorType
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 
 N, M = dim("n"), dim("m")
 T = TensorType((N,), FLOAT32)

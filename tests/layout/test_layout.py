@@ -71,11 +71,8 @@ def test_files_stay_small() -> None:
 
 
 def test_folders_stay_small() -> None:
-    """Those that are to be parted grow no further than these."""
-    large = {"unity/runtime": 35, "unity/frontend/onnx": 39, "unity/ir": 36}
-    large["codegen/llvm"] = 28
     files = Counter(f.parent.relative_to(ROOT).as_posix() for f in sources())
-    assert [(d, n) for d, n in files.items() if n > large.get(d, 25)] == []
+    assert [(d, n) for d, n in files.items() if n > 25] == []
 
 
 def test_no_name_of_a_lazy_package_is_one_of_its_files() -> None:

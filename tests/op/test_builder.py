@@ -26,8 +26,8 @@ from unity.ir.graph import (
 from unity.ir.lattice import function_type
 from unity.ir.module import IRModule
 from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, TupleType
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.op.builder import GraphBuilder, identifier
 from unity.op.call import call_op
 from unity.op.check import check_types

@@ -15,9 +15,9 @@ from unity import te
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate
 from unity.ir.dtype import DType
+from unity.ir.symbols.convert import size_var
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.op.effects import ASSERT, PRINT
 from unity.op.infer import infer_call

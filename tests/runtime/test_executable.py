@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 
 import unity
+from unity.runtime.bytecode.program_json import from_json, to_json
 from unity.runtime.executable import Executable
-from unity.runtime.program_json import from_json, to_json
 from unity.runtime.vm import Event
 from unity.script import parse
 from unity.transform.graph import CountNonzero

@@ -16,8 +16,8 @@ import unity
 from unity import script
 from unity.interpreter import interpret
 from unity.ir.module import IRModule
+from unity.runtime.bytecode import CallHost, CallKernel, Print
 from unity.runtime.hosts import registered
-from unity.runtime.program import CallHost, CallKernel, Print
 from unity.runtime.vm import Event
 from unity.script import R, Tensor, dim, f32, parse, print_module
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.rotation import examples
 from unity.codegen.vm.native.overflow import divisors, small_bits
-from unity.runtime.sizes import (
+from unity.runtime.bytecode.sizes import (
     Size,
     SizeOp,
     SizeOpName,

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rotation import examples
-from unity.runtime.program import ScalarSpec, ShapeSpec, TensorSpec, TupleSpec, spec_sizes
-from unity.runtime.sizes import (
+from unity.runtime.bytecode import ScalarSpec, ShapeSpec, TensorSpec, TupleSpec, spec_sizes
+from unity.runtime.bytecode.sizes import (
     Size,
     SizeOp,
     Slot,

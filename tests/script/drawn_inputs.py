@@ -16,7 +16,7 @@ from unity.ir.dims import Dim, Symbol, evaluate, symbols_of
 from unity.ir.dtype import FLOAT32, DType, dtype
 from unity.ir.graph import Function
 from unity.ir.types import ObjectType, PrimType, ShapeType, TensorType, TupleType, Type
-from unity.ir.visit_graph import walk_constants
+from unity.ir.visiting.visit_graph import walk_constants
 
 from .stand_ins import RANK, SIZE, Array, Given, parameters
 

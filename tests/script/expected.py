@@ -20,7 +20,7 @@ from unity.ir.graph import (
 from unity.ir.types import (
     TensorType,
 )
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.script import Buffer, R, T, Tensor, dim, f32
 
 n = dim("n")

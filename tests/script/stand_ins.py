@@ -30,7 +30,7 @@ from unity.ir.graph import (
 )
 from unity.ir.module import ExternFunc, IRModule
 from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, TupleType, Type
-from unity.ir.visit_graph import substitute_vars, walk_bindings
+from unity.ir.visiting.visit_graph import substitute_vars, walk_bindings
 from unity.transform.graph.rewriter import BodyRewriter
 
 Array: TypeAlias = npt.NDArray[np.generic]

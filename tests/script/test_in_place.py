@@ -10,7 +10,7 @@ from unity import te
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.module import IRModule
-from unity.runtime.program import CallKernel
+from unity.runtime.bytecode import CallKernel
 from unity.script import Tensor, dim, f32, parse, print_module
 
 n = dim("n")

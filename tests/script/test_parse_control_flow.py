@@ -27,7 +27,7 @@ from unity.ir.types import (
     TensorType,
     TupleType,
 )
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.script import R, Tensor, dim, f32
 
 n = dim("n")

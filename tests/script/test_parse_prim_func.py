@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from unity import script
 from unity.ir.attrs import Attrs
-from unity.ir.convert import size_var
 from unity.ir.dims import dim as symbol
 from unity.ir.dtype import BOOL, FLOAT32, INT32, INT64, dtype
 from unity.ir.equality import first_difference
@@ -41,6 +40,7 @@ from unity.ir.stmt import (
 from unity.ir.stmt import (
     Buffer as IRBuffer,
 )
+from unity.ir.symbols.convert import size_var
 from unity.script import Buffer, T, dim, f32, i32, i64
 
 n = dim("n")

@@ -18,7 +18,7 @@ from unity.ir.graph import (
 from unity.ir.types import (
     FuncType,
 )
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.builder import GraphBuilder
 from unity.script import Buffer, R, Tensor, dim, f32
 

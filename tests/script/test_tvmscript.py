@@ -13,7 +13,7 @@ from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.script import tvmscript
 
 OURS = """

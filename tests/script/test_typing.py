@@ -13,7 +13,7 @@ import pytest
 from unity import script
 from unity.errors import UnityError
 from unity.ir.equality import first_difference
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 
 from .every_operator import WRONG as WRONG_CALLS
 from .every_operator import every_operator

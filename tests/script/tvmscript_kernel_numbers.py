@@ -30,11 +30,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unity.errors import UnityError
-from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, evaluate, symbols_of
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import SizeVar
 from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.symbols.convert import to_dim
 from unity.script import tvmscript
 from unity.script.program import ScriptPrimFunc
 

@@ -27,7 +27,7 @@ from typing import Literal, TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.equality import first_difference
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.script import constants_of, parse, print_module, tvmscript
 
 from .device_words import device_word

@@ -15,8 +15,8 @@ from unity.ir.dtype import Array, dtype
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, Evaluate, For, PrimFunc, Range, Seq, Stmt, Store
-from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.ir.well_formed.verify import verify
 
 N = dim("n")
 

@@ -10,7 +10,7 @@ from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 from unity.script import parse, print_module
 from unity.transform import Context, Pass, Pipeline

@@ -20,7 +20,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Imm
 from unity.ir.stmt import PrimFunc, Stmt, Store
 from unity.ir.visit import map_body
-from unity.ir.visit_stmt import rewrite_stmt
+from unity.ir.visiting.visit_stmt import rewrite_stmt
 from unity.script import constants_of, parse
 from unity.transform import Context, Pass, Pipeline, map_functions, pipeline
 from unity.transform.graph import EliminateCommonSubexpr, LegalizeOps, PlanMemory

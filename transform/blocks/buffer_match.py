@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.arith import Analyzer
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Buffer
 from unity.ir.visit import substitute_prim

@@ -23,7 +23,6 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.verify_prim import verify_prim_func
 from unity.ir.visit import (
     map_stmts,
     prim_loads,
@@ -33,6 +32,7 @@ from unity.ir.visit import (
     substitute_prim,
     walk_stmt,
 )
+from unity.ir.well_formed.verify_prim import verify_prim_func
 
 from .dependence import may_run_at_once
 from .site import Site

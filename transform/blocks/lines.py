@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith.polynomial import from_expr
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.stmt import BlockAxis, Range, Region

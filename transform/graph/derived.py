@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from unity.ir.arrays.mapped import evict
 from unity.ir.dtype import Array
 from unity.ir.graph import Constant
-from unity.ir.mapped import evict
 
 
 def derived(c: Constant, data: Array, what: str) -> Constant:

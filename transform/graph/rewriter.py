@@ -34,7 +34,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.ir.visit import type_symbols, walk_bindings
-from unity.ir.visit_graph import map_all, map_bodies, map_expr
+from unity.ir.visiting.visit_graph import map_all, map_bodies, map_expr
 from unity.op.infer import infer_type, signatures_of
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.convert import size_var, to_dim
 from unity.ir.dims import (
     Dim,
     Symbol,
@@ -21,6 +20,7 @@ from unity.ir.dims import (
 from unity.ir.prim_expr import PrimExpr, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.symbols.convert import size_var, to_dim
 from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.visit import map_type_dims, substitute_symbols_in_type, type_symbols
 

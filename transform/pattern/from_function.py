@@ -25,7 +25,7 @@ from unity.ir.graph import (
 )
 from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType, Type
-from unity.ir.visit_graph import type_symbols, walk_bindings
+from unity.ir.visiting.visit_graph import type_symbols, walk_bindings
 
 from .bind import bind
 from .nodes import Any, Const, Field, OpCall, Pattern

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from unity.ir.graph import Binding, Call, Expr, Function, Op, Var, VarBinding
-from unity.ir.visit_graph import free_vars, graph_children
+from unity.ir.visiting.visit_graph import free_vars, graph_children
 
 _FARTHEST = 40
 """Variables behind each other that may be computed together."""

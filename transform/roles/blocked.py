@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from unity.arith.polynomial import Poly, as_constant
 from unity.ir.prim_expr import Load
-from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Buffer
+from unity.ir.symbols.representative import IMAGE, representative_extent
 from unity.machine.target import Target
 
 from ..blocks.access import all_axes, known_of, moves_alone, place, step, stride

@@ -14,7 +14,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Compare, PrimExpr, SizeVar, imm
 from unity.ir.signature import size_params
 from unity.ir.stmt import IfThen, PrimFunc, Stmt
-from unity.ir.visit_graph import walk_bindings
+from unity.ir.visiting.visit_graph import walk_bindings
 from unity.machine.target import Target
 
 from ..blocks.tree import distinct

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Buffer, Store
+from unity.ir.symbols.representative import IMAGE, representative_extent
 from unity.machine.stack import ROW_BYTES
 from unity.machine.target import Target
 

@@ -16,8 +16,8 @@ from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.dtype import INT64
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.representative import IMAGE
 from unity.ir.stmt import Store
+from unity.ir.symbols.representative import IMAGE
 from unity.ir.visit import substitute_prim
 from unity.machine.target import Target
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith import Analyzer
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Stmt, Store
 from unity.ir.visit import prim_children, stmt_exprs, walk_stmt

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of
 from unity.ir.dtype import BOOL, INT64, DType
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
+from unity.ir.symbols.convert import symbol_of
 from unity.script.parser.prim_calls import PrimCalls
 from unity.script.parser.scope import Scope
 from unity.script.parser.source import of_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from unity.arith.polynomial import as_constant
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.prim_expr import Load, Select
 from unity.ir.visit import walk_prim
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from unity.ir.prim_expr import imm
-from unity.ir.representative import LENGTH, representative_extent
+from unity.ir.symbols.representative import LENGTH, representative_extent
 from unity.machine.target import Target
 
 from ..blocks.access import known_of, place, step

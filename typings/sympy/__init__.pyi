@@ -1,4 +1,4 @@
-"""What `unity.ir.dims` and `unity.ir.convert` use of sympy, typed."""
+"""What `unity.ir.dims` and `unity.ir.symbols.convert` use of sympy, typed."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self

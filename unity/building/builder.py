@@ -11,7 +11,6 @@ import numpy as np
 from unity import te
 from unity.arguments import public_class, shown
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of, to_prim_expr
 from unity.ir.dims import Dim
 from unity.ir.dtype import Array, DType
 from unity.ir.graph import (
@@ -32,6 +31,7 @@ from unity.ir.module import Definition, IRModule
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import buffer_type, check_call
 from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.symbols.convert import symbol_of, to_prim_expr
 from unity.ir.types import ObjectType, PrimType, TensorType, TupleType, Type
 from unity.ir.visit import free_vars
 from unity.op import builder

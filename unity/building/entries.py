@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of
 from unity.ir.dtype import INT64
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.stmt import PrimFunc
+from unity.ir.symbols.convert import symbol_of
 from unity.ir.types import PrimType
 from unity.ir.visit import type_symbols
 

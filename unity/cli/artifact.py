@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from unity.runtime.artifact.read import Contents, read_contents
-from unity.runtime.foreign_library import LibraryRecord
+from unity.runtime.linking.foreign_library import LibraryRecord
 from unity.runtime.signature import function_text
 
 _PARTS = {

@@ -14,9 +14,9 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
+from unity.runtime.bytecode import Spec, SymbolInfo, TensorSpec, TupleSpec
+from unity.runtime.bytecode.sizes import Size, Slot, evaluate, slots_of
 from unity.runtime.executable import Executable
-from unity.runtime.program import Spec, SymbolInfo, TensorSpec, TupleSpec
-from unity.runtime.sizes import Size, Slot, evaluate, slots_of
 
 Feed: TypeAlias = "Array | tuple[Feed, ...]"
 """An input: an array, or of a tuple what it holds."""

@@ -11,7 +11,7 @@ import onnx
 from rich.console import Console
 
 from unity.errors import UnityError
-from unity.frontend.onnx.load import load_model
+from unity.frontend.onnx.reading.load import load_model
 from unity.ir.dtype import Array
 from unity.quantization import quantize
 

@@ -28,7 +28,7 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.module import IRModule
-from unity.ir.representative import LENGTH, of_symbol, representative
+from unity.ir.symbols.representative import LENGTH, of_symbol, representative
 from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.visit import (
     bodies_of,
@@ -77,7 +77,7 @@ def _nodes_of(path: Path) -> list[tuple[str, int]]:
         return []
     import onnx
 
-    from unity.frontend.onnx.graphs import subgraphs
+    from unity.frontend.onnx.reading.graphs import subgraphs
 
     def walk(graph: onnx.GraphProto) -> Iterator[str]:
         for node in graph.node:

@@ -34,7 +34,7 @@ from unity.ir.prim_expr import (
     SizeVar,
 )
 from unity.ir.stmt import Buffer
-from unity.runtime import foreign
+from unity.runtime.linking import foreign
 
 Frame: TypeAlias = list[Any]
 Eval: TypeAlias = Callable[[Frame], Held]

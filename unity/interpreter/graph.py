@@ -68,7 +68,7 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.types import Shape, ShapeType, TensorType, TupleType, Type
 from unity.op.effects import ASSERT, PRINT
 from unity.op.table import OPS
-from unity.runtime.effects import assertion_error, print_values
+from unity.runtime.bytecode.effects import assertion_error, print_values
 from unity.runtime.hosts.registered import registered_host
 
 Oracle: TypeAlias = Callable[..., object]

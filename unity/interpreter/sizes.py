@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from unity.errors import Span, UnityError
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim
 from unity.ir.prim_expr import DIVISIONS, Binary, Imm, PrimExpr, SizeVar
 from unity.ir.signature import sizes_of
+from unity.ir.symbols.convert import to_prim_expr
 
 prim_of = lru_cache(maxsize=65536)(to_prim_expr)
 """`to_prim_expr`, remembered."""

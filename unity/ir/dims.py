@@ -23,9 +23,9 @@ from unity.lazy import Deferred
 if TYPE_CHECKING:
     import sympy
 
-    from . import sympy_nodes as nodes
+    from .symbols import sympy_nodes as nodes
 else:
-    sympy, nodes = Deferred("sympy"), Deferred("unity.ir.sympy_nodes")
+    sympy, nodes = Deferred("sympy"), Deferred("unity.ir.symbols.sympy_nodes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from unity.ir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
 from unity.ir.leaves import leaves
 from unity.ir.prim_expr import Intrinsic, Load, PrimExpr
 from unity.ir.stmt import Buffer, PrimFunc, Stmt
-from unity.ir.visit_stmt import stmt_exprs, walk_stmt
+from unity.ir.visiting.visit_stmt import stmt_exprs, walk_stmt
 
 CALL_EXTERN = "call_extern"
 """The intrinsic's name; its attribute ``symbol`` says which function, ``returns`` what it gives."""
@@ -32,7 +32,7 @@ def call_extern(symbol: str, args: Sequence[PrimExpr], returns: DType | None = N
     """A call of a foreign function.
 
     Args:
-        symbol: ``library.function``, as `unity.runtime.foreign` knows it.
+        symbol: ``library.function``, as `unity.runtime.linking.foreign` knows it.
         args: Numbers of `ABI_DTYPES`, and addresses.
         returns: What it gives; None for nothing, which reads as an int32 without meaning.
 

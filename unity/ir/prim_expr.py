@@ -1,6 +1,6 @@
 """Prim expressions: scalar (and, once lowered, vector) arithmetic inside prim funcs.
 
-Not sympy: a schedule rewrites thousands of these. `unity.ir.convert` turns dims into prim
+Not sympy: a schedule rewrites thousands of these. `unity.ir.symbols.convert` turns dims into prim
 expressions and back; a symbol is the same variable on both sides (`SizeVar`).
 Every index and size is int64.
 """

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from unity.errors import UnityError
-from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, Symbol, equal, product, substitute
 from unity.ir.lattice import unify
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Buffer, PrimFunc, Store
+from unity.ir.symbols.convert import to_dim
 from unity.ir.types import TensorType, Type
-from unity.ir.visit_stmt import walk_stmt
+from unity.ir.visiting.visit_stmt import walk_stmt
 
 
 def size_params(func: PrimFunc) -> tuple[SizeVar, ...]:

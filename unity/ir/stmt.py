@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from unity.errors import Span
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.display import Displayed
 from unity.ir.dtype import DType

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from unity.ir.leaves import leaves
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Allocate, Block, Buffer, Stmt
-from unity.ir.visit_graph import map_all
-from unity.ir.visit_prim import ExprFn, map_prim
-from unity.ir.visit_stmt import map_stmt
+from unity.ir.visiting.visit_graph import map_all
+from unity.ir.visiting.visit_prim import ExprFn, map_prim
+from unity.ir.visiting.visit_stmt import map_stmt
 
 NO_BUFFERS: Mapping[Buffer, Buffer] = {}
 VarMap: TypeAlias = Mapping[PrimVar | SizeVar, PrimExpr]

@@ -2,7 +2,7 @@
 
 from .leaves import Leaves, leaves, prim_loads, variables
 from .substitute import substitute_prim, substitute_stmt, with_shape
-from .visit_graph import (
+from .visiting.visit_graph import (
     bodies_of,
     free_vars,
     graph_children,
@@ -16,8 +16,8 @@ from .visit_graph import (
     walk_bindings,
     walk_constants,
 )
-from .visit_prim import map_prim, prim_children, rewrite_loads, rewrite_prim, walk_prim
-from .visit_stmt import (
+from .visiting.visit_prim import map_prim, prim_children, rewrite_loads, rewrite_prim, walk_prim
+from .visiting.visit_stmt import (
     allocates,
     binds,
     bound_in,

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from unity.arguments import public_class
 from unity.errors import UnityError
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 
 Work: TypeAlias = Literal[
     "multiply_adds", "elements", "statements", "operations",
@@ -78,7 +78,7 @@ class Machine:
             by the kernels of one rule on the machine below.
         elements_per_cycle: The same of elements made by a simple formula: loaded, computed, stored.
         statements_per_cycle: The same of scalar stores, as of loops that nothing is known about.
-        operations_per_cycle: The same of instructions, as `unity.codegen.llvm.cost` counts them.
+        operations_per_cycle: The same of instructions, by `unity.codegen.llvm.facts.cost`.
         tile_multiply_adds_per_cycle: Of narrow numbers in a matrix product on AMX, whose tasks
             configure tiles and may copy rows first.
         tile_convolutions_per_cycle: The same in a convolution, whose tasks share nothing but

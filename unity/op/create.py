@@ -9,10 +9,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, ceildiv, dim_max
 from unity.ir.dtype import FLOAT32, INT64, Array, DType
 from unity.ir.prim_expr import PrimExpr, Select, imm
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 
 from .argument import shape, tensor

@@ -12,10 +12,10 @@ import numpy as np
 from unity import te
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_dim, to_prim_expr
 from unity.ir.dims import Dim, always_ge, ceildiv, dim_min, floordiv
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import Imm, PrimExpr
+from unity.ir.symbols.convert import to_dim, to_prim_expr
 
 from .registry import OpCall
 

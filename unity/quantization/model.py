@@ -12,10 +12,10 @@ from onnx import numpy_helper
 
 from unity.arguments import shown
 from unity.errors import UnityError
-from unity.frontend.onnx.early import converted
-from unity.frontend.onnx.functions import with_functions_written_out
-from unity.frontend.onnx.graphs import sorted_nodes, subgraphs
-from unity.frontend.onnx.load import DEFAULT_DOMAINS, load_model, name_of
+from unity.frontend.onnx.reading.early import converted
+from unity.frontend.onnx.reading.functions import with_functions_written_out
+from unity.frontend.onnx.reading.graphs import sorted_nodes, subgraphs
+from unity.frontend.onnx.reading.load import DEFAULT_DOMAINS, load_model, name_of
 from unity.ir.dtype import Array
 
 OPSET = 13

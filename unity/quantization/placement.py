@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import onnx
 
-from unity.frontend.onnx.load import DEFAULT_DOMAINS
+from unity.frontend.onnx.reading.load import DEFAULT_DOMAINS
 
 from .model import EditedModel
 from .products import Product

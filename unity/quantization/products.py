@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from unity.errors import UnityError
-from unity.frontend.onnx.load import DEFAULT_DOMAINS
+from unity.frontend.onnx.reading.load import DEFAULT_DOMAINS
 from unity.ir.dtype import Array
 
 from .model import EditedModel

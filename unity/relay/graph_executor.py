@@ -12,8 +12,8 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.relay.saved.params import read_params
+from unity.runtime.bytecode import TensorSpec
 from unity.runtime.executable import Executable
-from unity.runtime.program import TensorSpec
 
 from .nd import Device, NDArray, array
 from .types import dtype_of

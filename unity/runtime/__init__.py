@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unity.runtime.artifact.read import load as load
-    from unity.runtime.engine import provide_loader as provide_loader
-    from unity.runtime.foreign_library import ForeignLibrary as ForeignLibrary
+    from unity.runtime.engines.engine import provide_loader as provide_loader
     from unity.runtime.hosts import provide_host as provide_host
+    from unity.runtime.linking.foreign_library import ForeignLibrary as ForeignLibrary
 
 __all__ = ["ForeignLibrary", "load", "provide_host", "provide_loader"]
 _HOMES = {
-    "ForeignLibrary": "unity.runtime.foreign_library",
+    "ForeignLibrary": "unity.runtime.linking.foreign_library",
     "load": "unity.runtime.artifact.read",
     "provide_host": "unity.runtime.hosts",
-    "provide_loader": "unity.runtime.engine",
+    "provide_loader": "unity.runtime.engines.engine",
 }
 
 

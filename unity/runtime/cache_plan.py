@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unity.errors import UnityError
-from unity.ir.aligned import aligned_empty, places
+from unity.ir.arrays.aligned import aligned_empty, places
 from unity.ir.dtype import Array, dtype
-from unity.runtime.program import FunctionCode, ShapeSpec, TensorSpec
-from unity.runtime.sizes import Size, Slot, evaluate, slots_of
+from unity.runtime.bytecode import FunctionCode, ShapeSpec, TensorSpec
+from unity.runtime.bytecode.sizes import Size, Slot, evaluate, slots_of
 
 
 @dataclass(frozen=True, slots=True)

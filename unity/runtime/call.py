@@ -15,11 +15,7 @@ from unity.errors import UnityError, takes_inputs
 from unity.ir.dtype import dtype, scalar_fault
 from unity.runtime.arrays.accept import Export, accept
 from unity.runtime.arrays.overlap import refuse_overlap
-from unity.runtime.check import Value
-from unity.runtime.effects import Prints, Replies, take_given, take_printed
-from unity.runtime.failure import take_failure
-from unity.runtime.native import NativeCode
-from unity.runtime.program import (
+from unity.runtime.bytecode import (
     FunctionCode,
     ParamInfo,
     ScalarSpec,
@@ -27,6 +23,10 @@ from unity.runtime.program import (
     TensorSpec,
     TupleSpec,
 )
+from unity.runtime.bytecode.effects import Prints, Replies, take_given, take_printed
+from unity.runtime.check import Value
+from unity.runtime.failure import take_failure
+from unity.runtime.native import NativeCode
 from unity.runtime.vm import VM
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype, scalar_fault
-from unity.runtime.program import (
+from unity.runtime.bytecode import (
     ObjectSpec,
     ScalarSpec,
     ShapeSpec,
@@ -19,7 +19,7 @@ from unity.runtime.program import (
     TensorSpec,
     TupleSpec,
 )
-from unity.runtime.sizes import Size, Slot, definitions, evaluate, size_text, slots_of
+from unity.runtime.bytecode.sizes import Size, Slot, definitions, evaluate, size_text, slots_of
 
 Value: TypeAlias = object
 """An array, a number, a shape (tuple of int), an arena, a closure, or a tuple of values."""

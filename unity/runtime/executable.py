@@ -20,15 +20,7 @@ from unity.ir.dtype import Array, dtype
 from unity.machine.target import Target
 from unity.runtime.artifact.naming import path_of
 from unity.runtime.artifact.write import write_image
-from unity.runtime.call import PythonCall
-from unity.runtime.explanation import Explanation
-from unity.runtime.host_forms import HostCall
-from unity.runtime.image import Image
-from unity.runtime.kernel_timer import KernelTimer
-from unity.runtime.listings import Changes, Listings
-from unity.runtime.named_call import as_result, named_call, output_name
-from unity.runtime.native import Linked, NativeCode
-from unity.runtime.program import (
+from unity.runtime.bytecode import (
     AllocArena,
     AllocTensor,
     CallKernel,
@@ -39,9 +31,17 @@ from unity.runtime.program import (
     SymbolInfo,
     Update,
 )
+from unity.runtime.bytecode.sizes import evaluate, product
+from unity.runtime.call import PythonCall
+from unity.runtime.explanation import Explanation
+from unity.runtime.host_forms import HostCall
+from unity.runtime.image import Image
+from unity.runtime.kernel_timer import KernelTimer
+from unity.runtime.listings import Changes, Listings
+from unity.runtime.named_call import as_result, named_call, output_name
+from unity.runtime.native import Linked, NativeCode
 from unity.runtime.session import Session
 from unity.runtime.signature import function_text
-from unity.runtime.sizes import evaluate, product
 from unity.runtime.threads import Threads
 from unity.runtime.timing import Benchmark, Profile, benchmark, profile
 from unity.runtime.vm import VM, Event, Kernel

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from unity.ir.dtype import Array
 from unity.machine.target import Target
-from unity.runtime.engine_kernel import EngineCode
-from unity.runtime.foreign import Provider
+from unity.runtime.bytecode import Program
+from unity.runtime.engines.engine_kernel import EngineCode
+from unity.runtime.linking.foreign import Provider
 from unity.runtime.native_info import NativeInfo
-from unity.runtime.program import Program
 from unity.runtime.vm import Host
 
 Option: TypeAlias = str | int | bool | None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.runtime.artifact.match import why_unfit
-from unity.runtime.engine_kernel import EngineKernel
+from unity.runtime.engines.engine_kernel import EngineKernel
 from unity.runtime.executable import Executable, Parts
 from unity.runtime.image import Image
 from unity.runtime.kernel_timer import NativeKernel
-from unity.runtime.link import link, thread_pool
+from unity.runtime.linking.link import link, thread_pool
 from unity.runtime.listings import Listings
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.native_info import LENGTHS, TABLES, NativeInfo

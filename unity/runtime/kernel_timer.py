@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from unity.ir.aligned import aligned_empty
+from unity.ir.arrays.aligned import aligned_empty
 from unity.ir.dtype import Array
-from unity.runtime.program import KernelInfo
+from unity.runtime.bytecode import KernelInfo
 from unity.runtime.vm import Kernel
 
 _SECONDS = 2e-4

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unity.runtime.program import FunctionCode
+from unity.runtime.bytecode import FunctionCode
 
 Results: TypeAlias = dict[str, npt.NDArray[Any]]
 NamedCall: TypeAlias = Callable[[Mapping[str, object]], Results | None]

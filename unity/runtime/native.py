@@ -21,7 +21,7 @@ from unity.ir.dtype import Array, dtype
 from unity.runtime import native_info as n
 from unity.runtime.arrays.exchange import TABLE
 from unity.runtime.arrays.recycle import Recycler
-from unity.runtime.effects import Printer
+from unity.runtime.bytecode.effects import Printer
 from unity.runtime.hosts.interpreted import Interpreted
 from unity.runtime.vm import VM
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.dtype import Array
+from unity.runtime.bytecode import FunctionCode
 from unity.runtime.cache_plan import cache_plan
-from unity.runtime.program import FunctionCode
 
 
 @public_class

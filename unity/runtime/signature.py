@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from unity.runtime.program import (
+from unity.runtime.bytecode import (
     FunctionCode,
     ObjectSpec,
     ScalarSpec,
@@ -14,7 +14,7 @@ from unity.runtime.program import (
     TensorSpec,
     TupleSpec,
 )
-from unity.runtime.sizes import Size, size_text
+from unity.runtime.bytecode.sizes import Size, size_text
 
 
 def spec_text(spec: Spec, names: Sequence[str]) -> str:

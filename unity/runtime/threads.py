@@ -6,7 +6,7 @@ import ctypes
 
 from unity.errors import UnityError
 
-from .link import Library
+from .linking.link import Library
 
 LIMIT_SYMBOL = "unity_limit_threads"
 """What a program exports to be told its limit."""

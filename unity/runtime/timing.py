@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from unity import notebook
 from unity.errors import UnityError
-from unity.runtime.program import CallKernel
+from unity.runtime.bytecode import CallKernel
 from unity.runtime.vm import Event
 
 

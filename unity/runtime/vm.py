@@ -14,13 +14,13 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from unity.errors import UnityError, takes_inputs
-from unity.ir.aligned import aligned_empty
+from unity.ir.arrays.aligned import aligned_empty
 from unity.ir.dtype import Array, dtype
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode.effects import Replies, assertion_error, print_values
+from unity.runtime.bytecode.sizes import Size, evaluate, slots_of
 from unity.runtime.check import Binder, Value
-from unity.runtime.effects import Replies, assertion_error, print_values
 from unity.runtime.failure import CalledFrom
-from unity.runtime.sizes import Size, evaluate, slots_of
 
 Kernel: TypeAlias = Callable[[Sequence[Array], Sequence[int]], int]
 """Runs a kernel on tensors and sizes; 0, or 1 + the index of the assert that failed."""
@@ -34,7 +34,7 @@ class Event:
 
     function: str
     index: int
-    instruction: p.Instruction
+    instruction: bc.Instruction
     label: str
     seconds: float
     values: tuple[Value, ...]
@@ -54,7 +54,7 @@ class Closure:
 
 @dataclass(slots=True)
 class _Frame:
-    code: p.FunctionCode
+    code: bc.FunctionCode
     registers: list[Value]
     slots: list[int | None]
 
@@ -72,7 +72,7 @@ class VM:
         replies: What calls gave that are not to be made again, if there were any.
     """
 
-    program: p.Program
+    program: bc.Program
     kernels: Sequence[Kernel]
     constants: Sequence[Array] = ()
     hosts: Sequence[Host] = ()
@@ -126,7 +126,7 @@ class VM:
         code, pc = frame.code.code, 0
         while True:
             instruction = code[pc]
-            if isinstance(instruction, p.Return):
+            if isinstance(instruction, bc.Return):
                 return _read(frame.registers, instruction.value)
             if self.trace is None:
                 pc = self._step(frame, instruction, pc)
@@ -139,32 +139,32 @@ class VM:
             self.trace(Event(frame.code.name, pc, instruction, label, seconds, values))
             pc = following
 
-    def _step(self, frame: _Frame, instruction: p.Instruction, pc: int) -> int:
+    def _step(self, frame: _Frame, instruction: bc.Instruction, pc: int) -> int:
         """Run one instruction; the index of the next."""
         regs, slots = frame.registers, frame.slots
         match instruction:
-            case p.CallKernel():
+            case bc.CallKernel():
                 self._kernel(frame, instruction, frame.code.labels[pc])
-            case p.CallHost(dst, host, args, destination, where):
+            case bc.CallHost(dst, host, args, destination, where):
                 with CalledFrom(where):
                     result = self.hosts[host](*(_read(regs, a) for a in args))
                 if not destination:
                     _require_parts(dst, result, frame.code.labels[pc])
                     _assign(regs, dst, _hosted(result))
-            case p.CallFunction(dst, function, args, where):
+            case bc.CallFunction(dst, function, args, where):
                 values, callee = [_read(regs, a) for a in args], self.program.functions[function]
                 given = self.replies(frame.code.name, callee.name) if self.replies else None
                 if given is None:
-                    with CalledFrom(where if callee.name.startswith(p.EXTERN) else ""):
+                    with CalledFrom(where if callee.name.startswith(bc.EXTERN) else ""):
                         given = self._call(function, values, (), (), self.argument(function))
                 _assign(regs, dst, given)
-            case p.MakeClosure(dst, function, captured, captured_slots):
+            case bc.MakeClosure(dst, function, captured, captured_slots):
                 regs[dst] = Closure(
                     function,
                     tuple(regs[r] for r in captured),
                     tuple(slots[s] for s in captured_slots),
                 )
-            case p.CallClosure(dst, closure, args):
+            case bc.CallClosure(dst, closure, args):
                 made = regs[closure]
                 if not isinstance(made, Closure):
                     raise _no_function(made, frame.code.labels[pc])
@@ -173,22 +173,22 @@ class VM:
                 _assign(
                     regs, dst, self._call(made.function, values, made.registers, made.slots, what)
                 )
-            case p.RunScan(dst, closure, state, inputs):
+            case bc.RunScan(dst, closure, state, inputs):
                 stacked = self._scan(frame, closure, state, inputs)
                 _assign(regs, dst, stacked or self._scanned_nothing(frame, dst, state))
-            case p.AllocTensor(dst, shape, name):
+            case bc.AllocTensor(dst, shape, name):
                 label = frame.code.labels[pc]
                 what = _output_name(frame.code, dst) or label
                 regs[dst] = _empty(_extents(shape, slots, label), name, what, frame)
-            case p.AllocArena(dst, size):
+            case bc.AllocArena(dst, size):
                 regs[dst] = _aligned(max(evaluate(size, slots), 0), frame)
-            case p.View(dst, arena, offset, shape, name):
+            case bc.View(dst, arena, offset, shape, name):
                 start, sizes = (
                     evaluate(offset, slots),
                     _extents(shape, slots, frame.code.labels[pc]),
                 )
                 regs[dst] = _view(_array(regs[arena]), start, sizes, name, frame)
-            case p.Reshape(dst, src, shape):
+            case bc.Reshape(dst, src, shape):
                 sizes = _extents(shape, slots, frame.code.labels[pc])
                 held = _array(regs[src])
                 if math.prod(sizes) != held.size:
@@ -196,39 +196,39 @@ class VM:
                     was = f"{held.size} elements of shape {held.shape}"
                     raise UnityError(f"{label}: {was} don't fit {tuple(sizes)}")
                 regs[dst] = held.reshape(sizes)
-            case p.Element(dst, src, index):
+            case bc.Element(dst, src, index):
                 regs[dst] = _array(regs[src])[evaluate(index, slots), ...]
-            case p.Fill(dst, src):
+            case bc.Fill(dst, src):
                 _array(regs[dst])[...] = _array(regs[src])
-            case p.SetSlot(slot, size):
+            case bc.SetSlot(slot, size):
                 slots[slot] = evaluate(size, slots)
-            case p.LoadConst(dst, constant):
+            case bc.LoadConst(dst, constant):
                 regs[dst] = self.constants[constant]
-            case p.Move(dst, src):
+            case bc.Move(dst, src):
                 regs[dst] = regs[src]
-            case p.Copy(dst, src):
+            case bc.Copy(dst, src):
                 regs[dst] = _copied(regs[src])
-            case p.Update(targets, sources):
+            case bc.Update(targets, sources):
                 values = [_copied(regs[r]) for r in sources]
                 for target, value in zip(targets, values, strict=True):
                     regs[target] = value
-            case p.MakeShape(dst, dims):
+            case bc.MakeShape(dst, dims):
                 regs[dst] = _sizes(dims, slots)
-            case p.ReadShape(dst, src):
+            case bc.ReadShape(dst, src):
                 regs[dst] = _read_shape(_array(regs[src]), frame.code.labels[pc])
-            case p.MakeScalar(dst, value, name):
+            case bc.MakeScalar(dst, value, name):
                 regs[dst] = (
                     value if isinstance(value, float | bool) else _number(value, slots, name)
                 )
-            case p.StoreScalar(dst, src):
+            case bc.StoreScalar(dst, src):
                 number = regs[src]
                 assert isinstance(number, bool | int | float), number
                 _array(regs[dst])[()] = number
-            case p.ReadScalar(dst, src):
+            case bc.ReadScalar(dst, src):
                 regs[dst] = _array(regs[src]).item()
-            case p.MakeLiteral(dst, text, is_dtype):
+            case bc.MakeLiteral(dst, text, is_dtype):
                 regs[dst] = dtype(text).numpy if is_dtype else text
-            case p.Match(tree, spec, binds, known, name, where, rule):
+            case bc.Match(tree, spec, binds, known, name, where, rule):
                 for slot in binds:  # in a loop it may have the last round's value
                     slots[slot] = None
                 binder = Binder(frame.code.symbols, slots)
@@ -239,23 +239,23 @@ class VM:
                     else:
                         binder.match(_read(regs, tree), spec, name + binder.text_of(" of ", known))
                         binder.finish()
-            case p.Print(values, text, where):
+            case bc.Print(values, text, where):
                 with CalledFrom(where):
                     self.printer(text, [_read(regs, v) for v in values])
-            case p.Assert(condition, values, text, where):
+            case bc.Assert(condition, values, text, where):
                 if not bool(regs[condition]):
                     raise assertion_error(where, text, [_read(regs, v) for v in values])
-            case p.Jump(target):
+            case bc.Jump(target):
                 return target
-            case p.Branch(condition, otherwise):
+            case bc.Branch(condition, otherwise):
                 return pc + 1 if bool(regs[condition]) else otherwise
-            case p.Return():
+            case bc.Return():
                 raise AssertionError("a return ends the loop")
             case _:
                 assert_never(instruction)
         return pc + 1
 
-    def _kernel(self, frame: _Frame, call: p.CallKernel, label: str) -> None:
+    def _kernel(self, frame: _Frame, call: bc.CallKernel, label: str) -> None:
         arrays = [_array(frame.registers[r]) for r in call.args]
         failed = self.kernels[call.kernel](arrays, _sizes(call.sizes, frame.slots))
         if failed:
@@ -267,7 +267,7 @@ class VM:
         return self._call(made.function, args, made.registers, made.slots, what)
 
     def _scan(
-        self, frame: _Frame, closure: p.Reg, state: Sequence[p.Tree], inputs: Sequence[p.Tree]
+        self, frame: _Frame, closure: bc.Reg, state: Sequence[bc.Tree], inputs: Sequence[bc.Tree]
     ) -> tuple[Value, ...] | None:
         """The last state, then the stacked outputs; None if there is nothing to scan."""
         made = frame.registers[closure]
@@ -286,7 +286,7 @@ class VM:
         return (*carried, *(np.stack(column) for column in zip(*stacks, strict=True)))
 
     def _scanned_nothing(
-        self, frame: _Frame, dst: p.Tree, state: Sequence[p.Tree]
+        self, frame: _Frame, dst: bc.Tree, state: Sequence[bc.Tree]
     ) -> tuple[Value, ...]:
         """The initial state and empty stacks, whose shapes are those of their registers."""
         assert isinstance(dst, tuple)
@@ -294,7 +294,7 @@ class VM:
         for register in dst[len(state) :]:
             assert isinstance(register, int)
             spec = frame.code.registers[register]
-            assert isinstance(spec, p.TensorSpec)
+            assert isinstance(spec, bc.TensorSpec)
             if spec.shape is None or spec.dtype is None:
                 raise UnityError("a scan over no elements whose outputs have no known shape")
             values.append(np.empty(_sizes(spec.shape, frame.slots), dtype(spec.dtype).numpy))
@@ -320,7 +320,7 @@ def _read_shape(vector: Array, label: str) -> tuple[int, ...]:
     return tuple(vector.tolist())
 
 
-def kernel_error(kernel: p.KernelInfo, failed: int, label: str) -> UnityError:
+def kernel_error(kernel: bc.KernelInfo, failed: int, label: str) -> UnityError:
     """The error of a kernel that returned 1 + the index of a failed assert."""
     message = _FAILURES.get(failed, f"failed with code {failed}")
     if 0 < failed <= len(kernel.messages):
@@ -329,7 +329,7 @@ def kernel_error(kernel: p.KernelInfo, failed: int, label: str) -> UnityError:
 
 
 def bind_arguments(
-    code: p.FunctionCode, args: Sequence[Value], slots: list[int | None], what: str = "input"
+    code: bc.FunctionCode, args: Sequence[Value], slots: list[int | None], what: str = "input"
 ) -> Binder:
     """Match a call's arguments with the parameters, binding the function's slots.
 
@@ -346,7 +346,7 @@ def bind_arguments(
     return binder
 
 
-def _require(binder: Binder, value: Value, spec: p.Spec, told: str) -> None:
+def _require(binder: Binder, value: Value, spec: bc.Spec, told: str) -> None:
     """Match a value, or raise what is told of it."""
     try:
         binder.match(value, spec, "")
@@ -383,7 +383,7 @@ def _require_extents(frame: _Frame) -> None:
         UnityError: There is one.
     """
     for i, label in zip(frame.code.code, frame.code.labels, strict=True):
-        if isinstance(i, p.View) and all(
+        if isinstance(i, bc.View) and all(
             frame.slots[s] is not None for size in i.shape for s in slots_of(size)
         ):
             _extents(i.shape, frame.slots, label)
@@ -417,10 +417,10 @@ def _bytes_text(size: int) -> str:
     return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size} bytes"
 
 
-def _output_name(code: p.FunctionCode, register: int) -> str | None:
+def _output_name(code: bc.FunctionCode, register: int) -> str | None:
     """How a message calls the result that a register holds, if it holds one."""
     returned = code.code[-1]
-    if not isinstance(returned, p.Return):
+    if not isinstance(returned, bc.Return):
         return None
     if returned.value == register:
         names = code.output_names
@@ -440,7 +440,7 @@ def _hosted(value: Value) -> Value:
     return value
 
 
-def _require_parts(dst: p.Tree, value: Value, label: str) -> None:
+def _require_parts(dst: bc.Tree, value: Value, label: str) -> None:
     """Refuse what a Python function returned in place of a tuple.
 
     Raises:
@@ -481,11 +481,11 @@ def _view(arena: Array, offset: int, shape: tuple[int, ...], name: str, frame: _
     return np.ndarray(shape, storage, arena, offset)
 
 
-def _read(registers: Sequence[Value], tree: p.Tree) -> Value:
+def _read(registers: Sequence[Value], tree: bc.Tree) -> Value:
     return registers[tree] if isinstance(tree, int) else tuple(_read(registers, t) for t in tree)
 
 
-def _assign(registers: list[Value], tree: p.Tree, value: Value) -> None:
+def _assign(registers: list[Value], tree: bc.Tree, value: Value) -> None:
     if isinstance(tree, int):
         registers[tree] = value
         return
@@ -495,18 +495,18 @@ def _assign(registers: list[Value], tree: p.Tree, value: Value) -> None:
         _assign(registers, part, sub)
 
 
-def _touched(instruction: p.Instruction) -> tuple[p.Tree, ...]:
+def _touched(instruction: bc.Instruction) -> tuple[bc.Tree, ...]:
     """The registers whose values a trace shows: a kernel's arguments, else what was computed."""
     match instruction:
-        case p.CallKernel(_, args):
+        case bc.CallKernel(_, args):
             return args
-        case p.CallHost(dst, _, args, destination):
+        case bc.CallHost(dst, _, args, destination):
             return args if destination else (dst,)
-        case p.Update(dst):
+        case bc.Update(dst):
             return dst
-        case p.Jump() | p.Return() | p.Branch() | p.Match() | p.SetSlot():
+        case bc.Jump() | bc.Return() | bc.Branch() | bc.Match() | bc.SetSlot():
             return ()
-        case p.Print(values) | p.Assert(_, values):
+        case bc.Print(values) | bc.Assert(_, values):
             return values
         case _:
             return (instruction.dst,)

@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, BinaryOp, Operand, PrimExpr, PrimVar, as_prim_expr, imm
 from unity.ir.stmt import Range
+from unity.ir.symbols.convert import to_prim_expr
 
 from .math import all_true, any_true, eq, intrinsic, max_value, min_value, select
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from unity.ir.graph import Var
+from unity.runtime.bytecode import CallKernel
 from unity.runtime.executable import Executable
-from unity.runtime.program import CallKernel
 from unity.runtime.vm import Event
 from unity.transform.graph.origins import LAID_OUT
 from unity.transform.pattern import Graph

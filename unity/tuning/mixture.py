@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from unity.ir.graph import Var
-from unity.ir.representative import representative
+from unity.ir.symbols.representative import representative
 from unity.ir.types import TensorType
 from unity.machine.machine import Machine
 from unity.runtime.explanation import time_text

@@ -10,7 +10,7 @@ from unity.errors import UnityError
 from unity.ir.dims import Dim, Symbol, evaluate, symbols_of
 from unity.ir.dtype import Array
 from unity.ir.graph import Function
-from unity.ir.representative import of_symbol
+from unity.ir.symbols.representative import of_symbol
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 

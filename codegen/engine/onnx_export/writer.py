@@ -9,10 +9,10 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, Symbol, dim_text
 from unity.ir.dtype import Array, DType
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, SizeVar
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:

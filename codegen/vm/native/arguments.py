@@ -14,9 +14,9 @@ from unity.codegen.vm.native.layout import byte_count
 from unity.codegen.vm.native.text import disjoint
 from unity.codegen.vm.native.writer import EntryWriter
 from unity.ir.dtype import dtype, int_range
+from unity.runtime import bytecode as bc
 from unity.runtime import native_info as n
-from unity.runtime import program as p
-from unity.runtime.sizes import Size, Slot, definitions
+from unity.runtime.bytecode.sizes import Size, Slot, definitions
 
 # The float32 numbers farthest from zero, as LLVM writes doubles.
 LARGEST_SINGLE, LEAST_SINGLE = "0x47EFFFFFE0000000", "0xC7EFFFFFE0000000"
@@ -48,13 +48,13 @@ class _Arguments:
         self.e.go_on_if(t.let(f"and i1 {right}, {unnamed}"), "slow")
         for k, spec in enumerate(layout.inputs):
             match spec:
-                case p.TensorSpec():
+                case bc.TensorSpec():
                     self.tensor(k, spec)
-                case p.ShapeSpec():
+                case bc.ShapeSpec():
                     self.shape(k, spec)
-                case p.ScalarSpec():
+                case bc.ScalarSpec():
                     self.scalar(k, spec)
-                case p.ObjectSpec():
+                case bc.ObjectSpec():
                     t.store("ptr", self.given(k), "%inputs", k)
                 case _:
                     assert_never(spec)
@@ -70,7 +70,7 @@ class _Arguments:
     def apart(self) -> None:
         """Check that arguments that are written over share no memory with others."""
         t, inputs = self.t, dict(enumerate(self.layout.inputs))
-        tensors = {k: s for k, s in inputs.items() if isinstance(s, p.TensorSpec)}
+        tensors = {k: s for k, s in inputs.items() if isinstance(s, bc.TensorSpec)}
         for k in sorted(self.layout.code.given_away):
             for other in tensors:
                 if other == k or (other in self.layout.code.given_away and other < k):
@@ -84,7 +84,7 @@ class _Arguments:
         t, (first, *fields) = self.t, self.layout.paths[k]
         found, spec = t.load("ptr", "%args", first, "ptr"), self.layout.code.params[first].spec
         for field in fields:
-            assert isinstance(spec, p.TupleSpec)
+            assert isinstance(spec, bc.TupleSpec)
             kind = t.load("ptr", found, n.OBJECT_TYPE)
             self.e.go_on_if(t.let(f"icmp eq ptr {kind}, {self.e.api('tuple')}"), "slow")
             count = t.let(f"call i64 {self.e.api('PyTuple_Size')}(ptr {found})")
@@ -93,7 +93,7 @@ class _Arguments:
             spec = spec.fields[field]
         return found
 
-    def scalar(self, k: int, spec: p.ScalarSpec) -> None:
+    def scalar(self, k: int, spec: bc.ScalarSpec) -> None:
         """Check one argument that is a number: an int, a float or a bool of Python."""
         t, given = self.t, self.given(k)
         kind = t.load("ptr", given, n.OBJECT_TYPE)
@@ -125,7 +125,7 @@ class _Arguments:
             t.store("double", actual, "%scalars", k)
         t.store("ptr", t.at("%scalars", k, "i64"), "%inputs", k)
 
-    def tensor(self, k: int, spec: p.TensorSpec) -> None:
+    def tensor(self, k: int, spec: bc.TensorSpec) -> None:
         """Check one argument: type, dtype, layout, rank, sizes."""
         t, layout, shape = self.t, self.layout, spec.shape or ()
         array = self.given(k)
@@ -145,7 +145,7 @@ class _Arguments:
         for axis, size in enumerate(shape):
             self.size(size, t.load("i64", sizes, axis, "i64"))
 
-    def shape(self, k: int, spec: p.ShapeSpec) -> None:
+    def shape(self, k: int, spec: bc.ShapeSpec) -> None:
         """Check one argument that is a tuple of sizes."""
         t, dims = self.t, spec.dims or ()
         given = self.given(k)

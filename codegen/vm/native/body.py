@@ -14,10 +14,10 @@ from unity.codegen.vm.native.printing import declare_table, table_words, write_p
 from unity.codegen.vm.native.text import Text
 from unity.codegen.vm.native.values import read_value, store_value
 from unity.ir.dtype import dtype
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode import spec_sizes
+from unity.runtime.bytecode.sizes import Definition, Size, Slot, combine, definitions_of, slots_of
 from unity.runtime.native_info import FAILED, INTERRUPTED
-from unity.runtime.program import spec_sizes
-from unity.runtime.sizes import Definition, Size, Slot, combine, definitions_of, slots_of
 
 LARGEST_READ = 1 << 31
 """Sizes read from tensors are below, so that products of two don't overflow; others are left to the
@@ -27,7 +27,7 @@ bytecode."""
 def run_text(
     index: int,
     layout: Layout,
-    program: p.Program,
+    program: bc.Program,
     kernels: set[str],
     layouts: Mapping[int, Layout] | None = None,
 ) -> str:
@@ -56,7 +56,7 @@ class Body:
         self,
         index: int,
         layout: Layout,
-        program: p.Program,
+        program: bc.Program,
         kernels: set[str],
         layouts: Mapping[int, Layout],
     ) -> None:
@@ -65,7 +65,7 @@ class Body:
         self.layouts = layouts
         self.code = layout.code
         self.t = Text(known=layout.known)
-        calls = [i for i in self.code.code if isinstance(i, p.CallKernel | p.CallFunction)]
+        calls = [i for i in self.code.code if isinstance(i, bc.CallKernel | bc.CallFunction)]
         self.polls = len(calls) > 1
         self.sizes = late_sizes(layout)
         self.small_bits = small_bits(self.sizes)
@@ -82,24 +82,24 @@ class Body:
         for r, spec in enumerate(self.code.registers):
             t.do(f"%r{r} = alloca {_kind(spec)}")
         for at, i in enumerate(self.code.code):
-            if isinstance(i, p.CallFunction):
+            if isinstance(i, bc.CallFunction):
                 declare_frame(t, at, self.layouts[i.function])
                 if self.layouts[i.function].interpreted:
                     declare_table(t, at, table_words(self.layout, i.args))
-            if isinstance(i, p.Print):
+            if isinstance(i, bc.Print):
                 declare_table(t, at, table_words(self.layout, i.values))
-            if isinstance(i, p.ReadShape):
+            if isinstance(i, bc.ReadShape):
                 t.do(f"%shape{at} = alloca [{read_shape(self.code, i.dst) or 1} x i64]")
         for k, (register, given) in enumerate(
             zip(self.layout.given, self.layout.inputs, strict=True)
         ):
             place = t.load("ptr", "%inputs", k, "ptr")
-            scalar = isinstance(given, p.ScalarSpec)
+            scalar = isinstance(given, bc.ScalarSpec)
             self.set(register, t.load(_kind(given), place) if scalar else place)
         targets = {
-            i.target if isinstance(i, p.Jump) else i.otherwise
+            i.target if isinstance(i, bc.Jump) else i.otherwise
             for i in self.code.code
-            if isinstance(i, p.Jump | p.Branch)
+            if isinstance(i, bc.Jump | bc.Branch)
         }
         open_block = True
         for at, instruction in enumerate(self.code.code):
@@ -114,11 +114,11 @@ class Body:
         t.do(f"ret i64 {INTERRUPTED}")
         return t.lines
 
-    def get(self, register: p.Reg) -> str:
+    def get(self, register: bc.Reg) -> str:
         """A register's value."""
         return self.t.let(f"load {_kind(self.code.registers[register])}, ptr %r{register}")
 
-    def set(self, register: p.Reg, value: str) -> None:
+    def set(self, register: bc.Reg, value: str) -> None:
         """Give a register a value."""
         self.t.do(f"store {_kind(self.code.registers[register])} {value}, ptr %r{register}")
 
@@ -126,7 +126,7 @@ class Body:
         """The address of a place in the arena."""
         return self.t.at("%arena", self.t.size(Slot(self.layout.offset_slot(name))))
 
-    def storage(self, at: int, register: p.Reg) -> str:
+    def storage(self, at: int, register: bc.Reg) -> str:
         """Where a register's fresh tensor goes."""
         if register in self.layout.direct:
             return self.t.load("ptr", "%outputs", self.layout.direct[register], "ptr")
@@ -143,14 +143,14 @@ class Body:
         self.goto_unless(self.t.let(f"icmp ne ptr {found}, null"), "failed", at, f"room.{name}")
         return found
 
-    def copy(self, to: str, source: str, register: p.Reg) -> None:
+    def copy(self, to: str, source: str, register: bc.Reg) -> None:
         """Copy as many bytes as a register's tensor has."""
         self.move(to, source, self.bytes_of(register))
 
-    def bytes_of(self, register: p.Reg) -> str:
+    def bytes_of(self, register: bc.Reg) -> str:
         """As many as a register's tensor has."""
         spec = self.code.registers[register]
-        assert isinstance(spec, p.TensorSpec)
+        assert isinstance(spec, bc.TensorSpec)
         return self.t.size(resolve(self.layout, byte_count(spec)))
 
     def move(self, to: str, source: str, size: str) -> None:
@@ -167,88 +167,88 @@ class Body:
         self.t.block(following)
         self.t.sizes.update(sizes)  # the block before is this one's only predecessor
 
-    def step(self, at: int, i: p.Instruction) -> bool:
+    def step(self, at: int, i: bc.Instruction) -> bool:
         """One instruction; whether what follows is reached by falling through."""
         t = self.t
         match i:
-            case p.CallKernel():
+            case bc.CallKernel():
                 self.kernel(at, i)
-            case p.AllocTensor(dst):
+            case bc.AllocTensor(dst):
                 self.set(dst, self.storage(at, dst))
-            case p.AllocArena(dst):
+            case bc.AllocArena(dst):
                 self.set(dst, self.memory(at, f"i{at}"))
-            case p.View(dst, arena, offset):
+            case bc.View(dst, arena, offset):
                 self.set(dst, t.at(self.get(arena), t.size(offset)))
-            case p.Reshape(dst, src):
+            case bc.Reshape(dst, src):
                 self.set(dst, self.get(src))
-            case p.Move(dst, src):
+            case bc.Move(dst, src):
                 self.set(dst, self.get(src))
                 self.trace({dst: self.dims(src)} if dst in self.layout.traced else {})
-            case p.Element(dst, src, index):
+            case bc.Element(dst, src, index):
                 spec = self.code.registers[dst]
-                assert isinstance(spec, p.TensorSpec)
+                assert isinstance(spec, bc.TensorSpec)
                 offset = combine("mul", index, byte_count(spec))
                 self.set(dst, t.at(self.get(src), t.size(offset)))
-            case p.Fill(dst, src):
+            case bc.Fill(dst, src):
                 self.copy(self.get(dst), self.get(src), dst)
-            case p.SetSlot(slot, value):
+            case bc.SetSlot(slot, value):
                 t.store("i64", t.size(value), "%slots", slot)
                 t.sizes.clear()
-            case p.LoadConst(dst, constant):
+            case bc.LoadConst(dst, constant):
                 self.set(dst, t.load("ptr", "@unity_constants", constant, "ptr"))
-            case p.Copy(dst, src):
+            case bc.Copy(dst, src):
                 target = self.storage(at, dst)
                 self.copy(target, self.get(src), dst)
                 self.set(dst, target)
-            case p.Update(targets, sources):
+            case bc.Update(targets, sources):
                 self.update(at, targets, sources)
-            case p.MakeScalar(dst, value, _):
+            case bc.MakeScalar(dst, value, _):
                 self.set(dst, self.scalar(dst, value))
-            case p.StoreScalar(dst, src):
+            case bc.StoreScalar(dst, src):
                 store_value(self, dst, src)
-            case p.ReadScalar(dst, src):
+            case bc.ReadScalar(dst, src):
                 self.set(dst, read_value(self, src))
-            case p.ReadShape(dst, src):
+            case bc.ReadShape(dst, src):
                 self.read_shape(at, dst, src)
-            case p.Match(int(value), p.ShapeSpec(tuple(dims)), binds, p.ShapeSpec(None)):
+            case bc.Match(int(value), bc.ShapeSpec(tuple(dims)), binds, bc.ShapeSpec(None)):
                 self.match_read(at, value, dims, binds)
-            case p.Match(_, p.TensorSpec(_, tuple(dims)), binds, p.TensorSpec(_, tuple(known))) if (
-                set(binds) & self.layout.read
-            ):
+            case bc.Match(
+                _, bc.TensorSpec(_, tuple(dims)), binds, bc.TensorSpec(_, tuple(known))
+            ) if set(binds) & self.layout.read:
                 actual = [t.size(resolve(self.layout, s)) for s in known]
                 self.bind(at, dims, actual, binds, small=False)
-            case p.Match(int(value), p.ScalarSpec(_, wanted), binds):
+            case bc.Match(int(value), bc.ScalarSpec(_, wanted), binds):
                 dims = () if wanted is None else (wanted,)
                 self.bind(at, dims, [self.get(value)] * len(dims), binds, small=True)
-            case p.Match(_, spec, binds, known):
+            case bc.Match(_, spec, binds, known):
                 self.match(at, spec, binds, known)
-            case p.Assert(condition):
+            case bc.Assert(condition):
                 self.goto_unless(self.truth(condition), "failed", at, "holds")
-            case p.Jump(target):
+            case bc.Jump(target):
                 t.do(f"br label %b{target}")
                 return False
-            case p.Branch(condition, otherwise):
+            case bc.Branch(condition, otherwise):
                 self.branch(at, condition, otherwise)
-            case p.Return():
+            case bc.Return():
                 for k, register in enumerate(self.layout.results):
                     self.give(k, register)
                 t.do("ret i64 0")
                 return False
-            case p.CallFunction():
+            case bc.CallFunction():
                 write_call(self, at, i)
-            case p.Print(values):
+            case bc.Print(values):
                 write_print(self, at, values)
-            case p.CallHost() | p.MakeClosure() | p.CallClosure() | p.RunScan():
+            case bc.CallHost() | bc.MakeClosure() | bc.CallClosure() | bc.RunScan():
                 raise AssertionError("not native")
-            case p.MakeLiteral(dst):
+            case bc.MakeLiteral(dst):
                 self.set(dst, "null")  # only functions of the host look at it
-            case p.MakeShape():
+            case bc.MakeShape():
                 pass  # its dims are known wherever it is used
             case _:
                 assert_never(i)
         return True
 
-    def kernel(self, at: int, call: p.CallKernel) -> None:
+    def kernel(self, at: int, call: bc.CallKernel) -> None:
         """A kernel's call, its result's check, and now and then a look for signals."""
         name = self.program.kernels[call.kernel].function
         self.kernels.add(name)
@@ -261,10 +261,10 @@ class Body:
             calm = self.t.let(f"xor i1 {due}, true")
             self.goto_unless(calm, "interrupted", at, "calm")
 
-    def update(self, at: int, targets: tuple[p.Reg, ...], sources: tuple[p.Reg, ...]) -> None:
+    def update(self, at: int, targets: tuple[bc.Reg, ...], sources: tuple[bc.Reg, ...]) -> None:
         """Give loop state its next values, as if all at once."""
         values = [self.get(s) for s in sources]
-        tensors = [isinstance(self.code.registers[r], p.TensorSpec) for r in targets]
+        tensors = [isinstance(self.code.registers[r], bc.TensorSpec) for r in targets]
         pairs = list(zip(targets, sources, strict=True))
         sizes = [self.bytes_of(s) if tensors[k] else "" for k, s in enumerate(sources)]
         dims = {r: self.dims(s) for r, s in pairs if r in self.layout.traced}
@@ -282,17 +282,17 @@ class Body:
             self.set(target, values[k])
         self.trace(dims)
 
-    def dims(self, register: p.Reg) -> list[str]:
+    def dims(self, register: bc.Reg) -> list[str]:
         """The extents of a register's tensor."""
         spec = self.code.registers[register]
-        assert isinstance(spec, p.TensorSpec)
+        assert isinstance(spec, bc.TensorSpec)
         return [self.t.size(self.resolved(s)) for s in spec.shape or ()]
 
     def resolved(self, size: Size) -> Size:
         """A size in terms of the inputs' symbols and what is read."""
         return resolve(self.layout, size)
 
-    def trace(self, dims: Mapping[p.Reg, list[str]]) -> None:
+    def trace(self, dims: Mapping[bc.Reg, list[str]]) -> None:
         """Set the slots that hold the dims of loop state."""
         for register, extents in dims.items():
             for slot, extent in zip(self.layout.traced[register], extents, strict=True):
@@ -300,7 +300,7 @@ class Body:
         if dims:
             self.t.sizes.clear()
 
-    def scalar(self, register: p.Reg, value: Size | float | bool) -> str:
+    def scalar(self, register: bc.Reg, value: Size | float | bool) -> str:
         """A literal or a size as a register's value."""
         kind = _kind(self.code.registers[register])
         if isinstance(value, bool):
@@ -310,7 +310,7 @@ class Body:
         number = self.t.size(value)
         return self.t.let(f"sitofp i64 {number} to double") if kind == "double" else number
 
-    def match(self, at: int, spec: p.Spec, binds: tuple[int, ...], known: p.Spec) -> None:
+    def match(self, at: int, spec: bc.Spec, binds: tuple[int, ...], known: bc.Spec) -> None:
         """Compare the sizes that the check does not itself define."""
         wanted, actual = _sizes(spec), [self.t.size(s) for s in _sizes(known)]
         for told in definitions_of(binds, wanted):
@@ -330,7 +330,7 @@ class Body:
             self.goto_unless(condition, "failed", at, f"told{told.slot}.{k}")
         return value
 
-    def read_shape(self, at: int, dst: p.Reg, src: p.Reg) -> None:
+    def read_shape(self, at: int, dst: bc.Reg, src: bc.Reg) -> None:
         """Keep a vector's elements: its storage may be another's before they are looked at."""
         rank = read_shape(self.code, dst)
         assert rank is not None
@@ -340,7 +340,7 @@ class Body:
         self.set(dst, kept)
 
     def match_read(
-        self, at: int, value: p.Reg, dims: tuple[Size, ...], binds: tuple[int, ...]
+        self, at: int, value: bc.Reg, dims: tuple[Size, ...], binds: tuple[int, ...]
     ) -> None:
         """Compare a shape that was read with sizes; some of them tell symbols' values."""
         of = self.get(value)
@@ -407,28 +407,28 @@ class Body:
         t.block(f"fitting{at}")
         t.sizes.update(before)  # both blocks before are behind that one
 
-    def facts(self, at: int, info: p.SymbolInfo, value: str, tag: str) -> None:
+    def facts(self, at: int, info: bc.SymbolInfo, value: str, tag: str) -> None:
         """What is declared of a symbol that a check or a call binds."""
         for kind, condition in fact_conditions(self.t, value, info):
             self.goto_unless(condition, "failed", at, f"{kind}{tag}")
 
-    def truth(self, condition: p.Reg) -> str:
+    def truth(self, condition: bc.Reg) -> str:
         """Whether a scalar is true."""
         spec, value = self.code.registers[condition], self.get(condition)
-        if isinstance(spec, p.TensorSpec):
+        if isinstance(spec, bc.TensorSpec):
             value = self.t.let(f"load i8, ptr {value}")
             return self.t.let(f"icmp ne i8 {value}, 0")
         if _kind(spec) == "double":
             return self.t.let(f"fcmp une double {value}, 0.0")
         return self.t.let(f"icmp ne {_kind(spec)} {value}, 0")
 
-    def branch(self, at: int, condition: p.Reg, otherwise: int) -> None:
+    def branch(self, at: int, condition: bc.Reg, otherwise: int) -> None:
         """To the next instruction if the condition holds."""
         true = self.truth(condition)
         self.t.do(f"br i1 {true}, label %n{at}.then, label %b{otherwise}")
         self.t.block(f"n{at}.then")
 
-    def give(self, output: int, register: p.Reg) -> None:
+    def give(self, output: int, register: bc.Reg) -> None:
         """Copy a result that was not computed where the caller wants it, or tell where it is."""
         if output in dict(self.code.aliases):
             return
@@ -440,15 +440,15 @@ class Body:
             return
         self.copy(wanted, self.get(register), register)
 
-    def is_direct(self, register: p.Reg, output: int) -> bool:
+    def is_direct(self, register: bc.Reg, output: int) -> bool:
         """Whether a result lies in its output's memory."""
-        writers = {i.dst: i.src for i in self.code.code if isinstance(i, p.Reshape)}
+        writers = {i.dst: i.src for i in self.code.code if isinstance(i, bc.Reshape)}
         while register not in self.layout.direct and register in writers:
             register = writers[register]
         return self.layout.direct.get(register) == output
 
 
-def fact_conditions(t: Text, value: str, info: p.SymbolInfo) -> list[tuple[str, str]]:
+def fact_conditions(t: Text, value: str, info: bc.SymbolInfo) -> list[tuple[str, str]]:
     """What must hold of a symbol's value, as conditions with a tag each."""
     found: list[tuple[str, str]] = []
     if info.min > 0:
@@ -461,16 +461,16 @@ def fact_conditions(t: Text, value: str, info: p.SymbolInfo) -> list[tuple[str, 
     return found
 
 
-def _kind(spec: p.Spec) -> str:
+def _kind(spec: bc.Spec) -> str:
     """The LLVM type of a register."""
     match spec:
-        case p.ScalarSpec(name):
+        case bc.ScalarSpec(name):
             return "double" if dtype(name).is_float else "i64"
         case _:
             return "ptr"
 
 
-def _sizes(of: p.Spec) -> tuple[Size, ...]:
+def _sizes(of: bc.Spec) -> tuple[Size, ...]:
     """The sizes of a tensor or of a shape."""
-    assert isinstance(of, p.TensorSpec | p.ShapeSpec)
-    return (of.shape if isinstance(of, p.TensorSpec) else of.dims) or ()
+    assert isinstance(of, bc.TensorSpec | bc.ShapeSpec)
+    return (of.shape if isinstance(of, bc.TensorSpec) else of.dims) or ()

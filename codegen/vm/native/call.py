@@ -15,10 +15,10 @@ from unity.codegen.vm.native import interpreted, late
 from unity.codegen.vm.native.layout import Layout, NotNativeError, literals, require_told
 from unity.codegen.vm.native.text import Text
 from unity.codegen.vm.native.values import load_value
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.dtype import dtype
-from unity.runtime import program as p
-from unity.runtime.sizes import Size, SizeOp, Slot, combine, definitions
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode.sizes import Size, SizeOp, Slot, combine, definitions
 
 if TYPE_CHECKING:
     from unity.codegen.vm.native.body import Body
@@ -53,18 +53,18 @@ def frame_bytes(layout: Layout, layouts: Mapping[int, Layout]) -> int:
     """About what a call of a function takes of the stack."""
     words = len(layout.code.registers)
     for i in layout.code.code:
-        if isinstance(i, p.CallFunction):
+        if isinstance(i, bc.CallFunction):
             callee = layouts[i.function]
             words += callee.slots + 2 * len(callee.inputs) + late.words(callee) + 5
             words += sum(2 + len(o.shape or ()) for o in callee.outputs)
     return _FRAME + 8 * words
 
 
-def write_call(body: Body, at: int, call: p.CallFunction) -> None:
+def write_call(body: Body, at: int, call: bc.CallFunction) -> None:
     """The instructions of a call."""
     t, callee = body.t, body.layouts[call.function]
     _bind(body, at, call, callee)
-    results = tuple(p.leaves(call.dst))
+    results = tuple(bc.leaves(call.dst))
     for k, register in enumerate(results):
         if k in callee.values:
             t.store("ptr", t.at(f"%c{at}.values", k, "i64"), f"%c{at}.outputs", k)
@@ -99,7 +99,7 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
         body.set(results[k], load_value(t, kind, t.at(f"%c{at}.values", k, "i64")))
 
 
-def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
+def _bind(body: Body, at: int, call: bc.CallFunction, callee: Layout) -> None:
     """Hand over the arguments, bind the callee's symbols and check what else is said of sizes."""
     t = body.t
     bound: dict[int, Size] = {}
@@ -110,17 +110,19 @@ def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
         for leaf in _leaves(param.spec, argument)
     )
     for k, (argument, wanted) in enumerate(zip(arguments, callee.inputs, strict=True)):
-        if isinstance(argument, tuple) or (callee.interpreted and isinstance(wanted, p.ObjectSpec)):
+        if isinstance(argument, tuple) or (
+            callee.interpreted and isinstance(wanted, bc.ObjectSpec)
+        ):
             continue  # the interpreter finds it in the caller's table
         match body.code.registers[argument], wanted:
-            case p.TensorSpec(_, given), p.TensorSpec(_, shape):
+            case bc.TensorSpec(_, given), bc.TensorSpec(_, shape):
                 t.store("ptr", body.get(argument), f"%c{at}.inputs", k)
                 pairs += zip(shape or (), given or (), strict=True)
-            case p.ObjectSpec(), p.ObjectSpec():
+            case bc.ObjectSpec(), bc.ObjectSpec():
                 t.store("ptr", body.get(argument), f"%c{at}.inputs", k)
-            case p.ShapeSpec(given), p.ShapeSpec(shape):
+            case bc.ShapeSpec(given), bc.ShapeSpec(shape):
                 pairs += zip(shape or (), given or (), strict=True)
-            case p.ScalarSpec(name, known), p.ScalarSpec(_, expected):
+            case bc.ScalarSpec(name, known), bc.ScalarSpec(_, expected):
                 kind = "double" if dtype(name).is_float else "i64"
                 t.store(kind, body.get(argument), f"%c{at}.scalars", k)
                 t.store("ptr", t.at(f"%c{at}.scalars", k, "i64"), f"%c{at}.inputs", k)
@@ -141,9 +143,9 @@ def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
             body.goto_unless(t.let(f"icmp eq i64 {a}, {b}"), "failed", at, f"size{n}")
 
 
-def _leaves(wanted: p.Spec, argument: p.Tree) -> Iterator[p.Tree]:
+def _leaves(wanted: bc.Spec, argument: bc.Tree) -> Iterator[bc.Tree]:
     """What of an argument each leaf of what is wanted is; for an object maybe a tuple."""
-    if isinstance(wanted, p.TupleSpec) and isinstance(argument, tuple):
+    if isinstance(wanted, bc.TupleSpec) and isinstance(argument, tuple):
         for field, part in zip(wanted.fields, argument, strict=True):
             yield from _leaves(field, part)
     else:
@@ -174,7 +176,7 @@ def _in_caller(size: Size, bound: Mapping[int, Size]) -> Size:
             assert_never(size)
 
 
-def _fits(wanted: p.Spec, argument: p.Tree, code: p.FunctionCode, *, whole: bool) -> bool:
+def _fits(wanted: bc.Spec, argument: bc.Tree, code: bc.FunctionCode, *, whole: bool) -> bool:
     """Whether enough is known of an argument to be handed over by native code.
 
     Args:
@@ -183,31 +185,31 @@ def _fits(wanted: p.Spec, argument: p.Tree, code: p.FunctionCode, *, whole: bool
         code: The caller.
         whole: Whether anything may be an object, as where the interpreter runs the callee.
     """
-    if whole and isinstance(wanted, p.ObjectSpec):
+    if whole and isinstance(wanted, bc.ObjectSpec):
         return True
     if isinstance(argument, tuple):
-        fields = wanted.fields if isinstance(wanted, p.TupleSpec) else ()
+        fields = wanted.fields if isinstance(wanted, bc.TupleSpec) else ()
         pairs = zip(fields, argument, strict=False)
         return len(fields) == len(argument) and all(
             _fits(w, a, code, whole=whole) for w, a in pairs
         )
     match wanted, code.registers[argument]:
-        case p.TensorSpec(name, tuple(shape)), p.TensorSpec(found, tuple(dims)):
+        case bc.TensorSpec(name, tuple(shape)), bc.TensorSpec(found, tuple(dims)):
             return name == found and len(shape) == len(dims)
-        case p.ShapeSpec(tuple(shape)), p.ShapeSpec(tuple(dims)):
+        case bc.ShapeSpec(tuple(shape)), bc.ShapeSpec(tuple(dims)):
             return len(shape) == len(dims)
-        case p.ScalarSpec(name, expected), p.ScalarSpec(found, known):
+        case bc.ScalarSpec(name, expected), bc.ScalarSpec(found, known):
             return name == found and (expected is None or known is not None)
-        case p.ObjectSpec(), p.ObjectSpec():
+        case bc.ObjectSpec(), bc.ObjectSpec():
             return True
         case _:
             return False
 
 
 def require_callable(
-    code: p.FunctionCode,
-    call: p.CallFunction,
-    program: p.Program,
+    code: bc.FunctionCode,
+    call: bc.CallFunction,
+    program: bc.Program,
     why_not: Mapping[int, str],
     asked: Collection[int],
     *,
@@ -229,7 +231,7 @@ def require_callable(
     callee = program.functions[call.function]
     if call.function in why_not and call.function not in asked:
         match callee.code[0]:
-            case p.CallHost(_, host) if callee.name.startswith(p.EXTERN):
+            case bc.CallHost(_, host) if callee.name.startswith(bc.EXTERN):
                 raise NotNativeError(f"it calls the host's function {program.hosts[host]}")
             case _:
                 why = why_not[call.function]
@@ -239,7 +241,7 @@ def require_callable(
     what = f"it gives {callee.name} what has no known dtype or shape"
     if call.function in asked:
         require_told(code, call.args, what)
-    elif not literals(code).isdisjoint(p.leaves(call.args)):
+    elif not literals(code).isdisjoint(bc.leaves(call.args)):
         raise NotNativeError(f"it gives {callee.name} a text or a dtype")
     for param, argument in zip(callee.params, call.args, strict=True):
         if not _fits(param.spec, argument, code, whole=call.function in why_not):

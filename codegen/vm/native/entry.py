@@ -16,8 +16,8 @@ from unity.codegen.vm.native.prelude import api
 from unity.codegen.vm.native.printing import PRINTED, tell_unfinished
 from unity.codegen.vm.native.results import allocate_outputs, gather_late_outputs, give_results
 from unity.codegen.vm.native.writer import EntryWriter
+from unity.runtime import bytecode as bc
 from unity.runtime import native_info as n
-from unity.runtime import program as p
 
 RELEASE_BYTES = 1 << 14  # less memory than this is not worth 35 ns for releasing the GIL
 ARENA_HEADER = 64  # an arena starts with: the next free one, its size
@@ -164,11 +164,11 @@ def _worth_releasing(e: EntryWriter, always: bool) -> str:
     t = e.t
     if always or e.layout.late or e.layout.late_outputs:
         return "true"
-    if any(isinstance(i, p.Jump | p.CallFunction) for i in e.layout.code.code):
+    if any(isinstance(i, bc.Jump | bc.CallFunction) for i in e.layout.code.code):
         return "true"
     total = "%arena_bytes"
     for spec in (*e.layout.inputs, *e.layout.outputs):
-        if not isinstance(spec, p.TensorSpec):
+        if not isinstance(spec, bc.TensorSpec):
             continue
         total = t.let(f"add i64 {total}, {t.size(byte_count(spec))}")
     return t.let(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
@@ -190,7 +190,7 @@ def _exits(e: EntryWriter, *, prints: bool, asks: bool) -> None:
         tell_unfinished(t)
     t.do("br label %slow")
     t.block("slow")
-    if any(isinstance(spec, p.ObjectSpec) for spec in e.layout.inputs):  # may be a tensor
+    if any(isinstance(spec, bc.ObjectSpec) for spec in e.layout.inputs):  # may be a tensor
         handler, given = e.api("PyObject_Vectorcall"), ""
     else:
         handler, given = "@unity_exchange", f"ptr @unity_entry_{e.index}, "

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from unity.codegen.vm.native.layout import Layout, NotNativeError, in_loops, lay_out
 from unity.codegen.vm.native.printing import PRINTED, asking_text, write_table
 from unity.codegen.vm.native.text import Text
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 from unity.runtime.native_info import ENDED, INTERRUPTED
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ WORDS = TABLE + 1
 _TOLD = ("state", "function", "outputs", "slots", "count", "caller", "place", "table")
 
 
-def interface(code: p.FunctionCode) -> Layout:
+def interface(code: bc.FunctionCode) -> Layout:
     """How native code calls a function that the interpreter runs.
 
     Raises:
@@ -40,19 +40,19 @@ def interface(code: p.FunctionCode) -> Layout:
     """
     if code.aliases or code.forms or code.captured or code.captured_slots:
         raise NotNativeError("it writes over its inputs, or is a closure")
-    registers, made = list(code.registers), list[p.Instruction]()
+    registers, made = list(code.registers), list[bc.Instruction]()
 
-    def fresh(spec: p.Spec) -> p.Tree:
-        if isinstance(spec, p.TupleSpec):
+    def fresh(spec: bc.Spec) -> bc.Tree:
+        if isinstance(spec, bc.TupleSpec):
             return tuple(map(fresh, spec.fields))
         registers.append(spec)
         dst = len(registers) - 1
-        if isinstance(spec, p.TensorSpec) and spec.shape is not None and spec.dtype is not None:
-            made.append(p.AllocTensor(dst, spec.shape, spec.dtype))
+        if isinstance(spec, bc.TensorSpec) and spec.shape is not None and spec.dtype is not None:
+            made.append(bc.AllocTensor(dst, spec.shape, spec.dtype))
         return dst
 
     result = fresh(code.result)
-    empty = replace(code, registers=tuple(registers), code=(*made, p.Return(result)))
+    empty = replace(code, registers=tuple(registers), code=(*made, bc.Return(result)))
     found = lay_out(empty)
     if found.late_outputs:
         raise NotNativeError("sizes of what it gives depend on data")
@@ -65,7 +65,7 @@ def asking(layouts: Mapping[int, Layout]) -> frozenset[int]:
 
     @cache
     def calls(index: int) -> frozenset[int]:
-        found = (i for i in layouts[index].code.code if isinstance(i, p.CallFunction))
+        found = (i for i in layouts[index].code.code if isinstance(i, bc.CallFunction))
         return frozenset(i.function for i in found)
 
     found = {index for index, layout in layouts.items() if layout.interpreted}
@@ -84,7 +84,7 @@ def asked_often(layouts: Mapping[int, Layout]) -> dict[int, str]:
         code = layouts[index].code
         looped = in_loops(code.code)
         for at, i in enumerate(code.code):
-            if isinstance(i, p.CallFunction) and i.function in ask:
+            if isinstance(i, bc.CallFunction) and i.function in ask:
                 name = layouts[i.function].code.name
                 if at in looped:
                     found[index] = f"in a loop it calls {name}, which has Python called"
@@ -101,7 +101,7 @@ def _reached(start: int, layouts: Mapping[int, Layout]) -> set[int]:
         if index not in found:
             found.add(index)
             code = layouts[index].code.code
-            left += [i.function for i in code if isinstance(i, p.CallFunction)]
+            left += [i.function for i in code if isinstance(i, bc.CallFunction)]
     return found
 
 
@@ -129,7 +129,7 @@ def run_text(index: int) -> str:
     return "\n".join([header, *t.lines, "}"])
 
 
-def tell_call(body: Body, at: int, call: p.CallFunction) -> None:
+def tell_call(body: Body, at: int, call: bc.CallFunction) -> None:
     """Say which instruction calls the function that is run next, and with what."""
     table = write_table(body, at, call.args)
     for word, value in ((CALLER, str(body.index)), (PLACE, str(at)), (TABLE, table)):

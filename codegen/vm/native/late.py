@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from unity.codegen.vm.native.layout import Layout
 from unity.codegen.vm.native.text import Text
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 
 TABLE = 3
 """The word of the poll state that holds the table of the call that runs."""

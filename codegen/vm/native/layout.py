@@ -14,9 +14,9 @@ from typing import TypeAlias, assert_never
 from unity.codegen.vm.native.traced import with_dims
 from unity.codegen.vm.native.values import with_tensors
 from unity.ir.dtype import HANDLE, dtype
-from unity.runtime import program as p
-from unity.runtime.program import spec_sizes
-from unity.runtime.sizes import (
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode import spec_sizes
+from unity.runtime.bytecode.sizes import (
     Size,
     SizeOp,
     Slot,
@@ -27,7 +27,7 @@ from unity.runtime.sizes import (
     slots_of,
 )
 
-Input: TypeAlias = p.TensorSpec | p.ShapeSpec | p.ScalarSpec | p.ObjectSpec
+Input: TypeAlias = bc.TensorSpec | bc.ShapeSpec | bc.ScalarSpec | bc.ObjectSpec
 SCALARS = frozenset(
     {"int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "float64", "float32", "bool"}
 )
@@ -61,14 +61,14 @@ class Layout:
         interpreted: Whether the bytecode interpreter runs it, for others that are native.
     """
 
-    code: p.FunctionCode
+    code: bc.FunctionCode
     inputs: tuple[Input, ...] = ()
     paths: tuple[tuple[int, ...], ...] = ()
-    given: tuple[p.Reg, ...] = ()
-    outputs: tuple[p.TensorSpec, ...] = ()
-    results: tuple[p.Reg, ...] = ()
+    given: tuple[bc.Reg, ...] = ()
+    outputs: tuple[bc.TensorSpec, ...] = ()
+    results: tuple[bc.Reg, ...] = ()
     values: frozenset[int] = frozenset()
-    direct: dict[p.Reg, int] = field(default_factory=dict)
+    direct: dict[bc.Reg, int] = field(default_factory=dict)
     lengths: dict[Size, None] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
     known: dict[int, Size] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Layout:
     late: dict[str, Size] = field(default_factory=dict)
     late_outputs: frozenset[int] = frozenset()
     late_lengths: dict[Size, None] = field(default_factory=dict)
-    traced: Mapping[p.Reg, tuple[int, ...]] = field(default_factory=dict)
+    traced: Mapping[bc.Reg, tuple[int, ...]] = field(default_factory=dict)
     interpreted: bool = False
     _order: dict[str, int] = field(default_factory=dict)
 
@@ -110,8 +110,8 @@ class Layout:
 
 
 def lay_out(
-    code: p.FunctionCode,
-    may_call: Callable[[p.CallFunction], None] | None = None,
+    code: bc.FunctionCode,
+    may_call: Callable[[bc.CallFunction], None] | None = None,
 ) -> Layout:
     """The plan of a function.
 
@@ -136,10 +136,10 @@ def lay_out(
     layout.paths = tuple(path for _, _, path in found)
     if code.aliases and any(len(path) > 1 for path in layout.paths):
         raise NotNativeError("it writes over its inputs, and takes tuples")
-    returns = [i for i in code.code if isinstance(i, p.Return)]
+    returns = [i for i in code.code if isinstance(i, bc.Return)]
     assert len(returns) == 1
     value = returns[0].value
-    layout.results = tuple(p.leaves(value))
+    layout.results = tuple(bc.leaves(value))
     if code.aliases and isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
         raise NotNativeError("it writes over its inputs, and gives tuples of tuples")
     for instruction in code.code:
@@ -154,7 +154,7 @@ def lay_out(
     for index, instruction in enumerate(code.code):
         _place(layout, index, instruction)
     for spec in (*code.registers, *layout.outputs):
-        if isinstance(spec, p.TensorSpec):
+        if isinstance(spec, bc.TensorSpec):
             extents = (resolve(layout, s) for s in spec.shape or ())
             for size in filter(may_be_negative, extents):
                 lengths = layout.late_lengths if layout.is_late(size) else layout.lengths
@@ -173,7 +173,7 @@ def lay_out(
     return layout
 
 
-def _require_given(code: p.FunctionCode) -> None:
+def _require_given(code: bc.FunctionCode) -> None:
     """Refuse to give a text or a dtype of the program's own.
 
     Raises:
@@ -181,23 +181,23 @@ def _require_given(code: p.FunctionCode) -> None:
     """
     own = literals(code)
     for i in code.code:
-        if isinstance(i, p.Return) and not own.isdisjoint(p.leaves(i.value)):
+        if isinstance(i, bc.Return) and not own.isdisjoint(bc.leaves(i.value)):
             raise NotNativeError("it gives a text or a dtype")
 
 
-def literals(code: p.FunctionCode) -> set[p.Reg]:
+def literals(code: bc.FunctionCode) -> set[bc.Reg]:
     """What may hold a text or a dtype of the program's own, of which native code has no object."""
-    own: set[p.Reg] = set()
+    own: set[bc.Reg] = set()
     known = -1
     while known < len(own):
         known = len(own)
         for i in code.code:
             match i:
-                case p.MakeLiteral(dst):
+                case bc.MakeLiteral(dst):
                     own.add(dst)
-                case p.Move(dst, src) if src in own:
+                case bc.Move(dst, src) if src in own:
                     own.add(dst)
-                case p.Update(targets, sources):
+                case bc.Update(targets, sources):
                     own.update(t for t, s in zip(targets, sources, strict=True) if s in own)
                 case _:
                     pass
@@ -222,43 +222,43 @@ def resolve(layout: Layout, size: Size) -> Size:
     return found
 
 
-def byte_count(spec: p.TensorSpec) -> Size:
+def byte_count(spec: bc.TensorSpec) -> Size:
     """The bytes a tensor takes."""
     assert spec.shape is not None
     assert spec.dtype is not None
     return combine("mul", product(spec.shape), dtype(spec.dtype).bytes)
 
 
-def staged(code: p.FunctionCode, targets: Sequence[p.Reg], sources: Sequence[p.Reg]) -> bool:
+def staged(code: bc.FunctionCode, targets: Sequence[bc.Reg], sources: Sequence[bc.Reg]) -> bool:
     """Whether loop state may be another's source, so that values are copied aside first."""
     tensors = [s for t, s in zip(targets, sources, strict=True) if _is_tensor(code, t)]
     return len(tensors) > 1 and not all(_lies_apart(code, s) for s in tensors)
 
 
-def _is_tensor(code: p.FunctionCode, register: p.Reg) -> bool:
-    return isinstance(code.registers[register], p.TensorSpec)
+def _is_tensor(code: bc.FunctionCode, register: bc.Reg) -> bool:
+    return isinstance(code.registers[register], bc.TensorSpec)
 
 
-def _lies_apart(code: p.FunctionCode, register: p.Reg) -> bool:
+def _lies_apart(code: bc.FunctionCode, register: bc.Reg) -> bool:
     """Whether a register's tensor has storage that no loop state has."""
     writers = [i for i in code.code if register in _written(i)]
     match writers:
-        case [p.AllocTensor() | p.Copy() | p.View() | p.LoadConst()]:
+        case [bc.AllocTensor() | bc.Copy() | bc.View() | bc.LoadConst()]:
             return True
-        case [p.Reshape(_, src) | p.Element(_, src)]:
+        case [bc.Reshape(_, src) | bc.Element(_, src)]:
             return _lies_apart(code, src)
         case _:
             return False
 
 
-def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
+def _written(i: bc.Instruction) -> tuple[bc.Reg, ...]:
     """The registers that an instruction, one of native code, writes."""
     match i:
-        case p.Update(dst):
+        case bc.Update(dst):
             return dst
         case (
-            p.AllocTensor(dst) | p.Copy(dst) | p.View(dst) | p.LoadConst(dst) | p.Move(dst)
-            | p.Reshape(dst) | p.Element(dst) | p.MakeShape(dst) | p.ReadShape(dst)
+            bc.AllocTensor(dst) | bc.Copy(dst) | bc.View(dst) | bc.LoadConst(dst) | bc.Move(dst)
+            | bc.Reshape(dst) | bc.Element(dst) | bc.MakeShape(dst) | bc.ReadShape(dst)
         ):  # fmt: skip
             return (dst,)
         case _:
@@ -266,94 +266,94 @@ def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
 
 
 def _leaves(
-    param: p.ParamInfo, spec: p.Spec, tree: p.Tree, path: tuple[int, ...]
-) -> Iterator[tuple[Input, p.Reg, tuple[int, ...]]]:
+    param: bc.ParamInfo, spec: bc.Spec, tree: bc.Tree, path: tuple[int, ...]
+) -> Iterator[tuple[Input, bc.Reg, tuple[int, ...]]]:
     """What a parameter is made of: each with its register and where it is."""
     match spec, tree:
-        case p.TupleSpec(fields), tuple():
+        case bc.TupleSpec(fields), tuple():
             for k, (field_spec, part) in enumerate(zip(fields, tree, strict=True)):
                 yield from _leaves(param, field_spec, part, (*path, k))
-        case p.ShapeSpec(tuple()), int():
+        case bc.ShapeSpec(tuple()), int():
             yield spec, tree, path
-        case p.ScalarSpec(name), int() if name in SCALARS:
+        case bc.ScalarSpec(name), int() if name in SCALARS:
             yield spec, tree, path
-        case p.ObjectSpec(), int():
+        case bc.ObjectSpec(), int():
             yield spec, tree, path
         case _:
             assert isinstance(tree, int)
             yield _tensor(spec, f"input {param.name}"), tree, path
 
 
-def _tensor(spec: p.Spec, what: str) -> p.TensorSpec:
-    if not isinstance(spec, p.TensorSpec):
+def _tensor(spec: bc.Spec, what: str) -> bc.TensorSpec:
+    if not isinstance(spec, bc.TensorSpec):
         raise NotNativeError(f"{what} is no tensor")
     if spec.shape is None or spec.dtype is None:
         raise NotNativeError(f"{what} has no known shape or dtype")
     return spec
 
 
-def _resolved(layout: Layout, spec: p.TensorSpec) -> p.TensorSpec:
+def _resolved(layout: Layout, spec: bc.TensorSpec) -> bc.TensorSpec:
     assert spec.shape is not None
-    return p.TensorSpec(spec.dtype, tuple(resolve(layout, s) for s in spec.shape), spec.rank)
+    return bc.TensorSpec(spec.dtype, tuple(resolve(layout, s) for s in spec.shape), spec.rank)
 
 
 def _learn(
     layout: Layout,
-    instruction: p.Instruction,
-    may_call: Callable[[p.CallFunction], None] | None,
+    instruction: bc.Instruction,
+    may_call: Callable[[bc.CallFunction], None] | None,
 ) -> None:
     """Refuse what is not native, and take in what checks tell of slots."""
     match instruction:
-        case p.CallHost():
+        case bc.CallHost():
             raise NotNativeError("it calls Python")
-        case p.CallFunction(dst) if may_call is not None:
+        case bc.CallFunction(dst) if may_call is not None:
             may_call(instruction)
-            for register in p.leaves(dst):
+            for register in bc.leaves(dst):
                 match layout.code.registers[register]:
-                    case p.ObjectSpec():
+                    case bc.ObjectSpec():
                         pass
-                    case p.ScalarSpec(name) if name in SCALARS:
+                    case bc.ScalarSpec(name) if name in SCALARS:
                         pass
                     case spec:
                         _tensor(spec, "a result of a call")
-        case p.CallFunction():
+        case bc.CallFunction():
             raise NotNativeError("it calls other graph functions")
-        case p.MakeClosure() | p.CallClosure() | p.RunScan():
+        case bc.MakeClosure() | bc.CallClosure() | bc.RunScan():
             raise NotNativeError("it makes or calls closures")
-        case p.Print(values):
+        case bc.Print(values):
             require_told(layout.code, values, "it prints what has no known dtype or shape")
-        case p.Assert() if layout.code.aliases:  # the bytecode tells what failed, from the start
+        case bc.Assert() if layout.code.aliases:  # the bytecode tells what failed, from the start
             raise NotNativeError("it asserts, and writes over its inputs")
-        case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
+        case bc.Match(_, bc.TensorSpec() as spec, binds, bc.TensorSpec() as known, _):
             if known.shape is None or known.dtype != spec.dtype:
                 raise NotNativeError("it checks a tensor of unknown shape")
             if any(map(layout.is_late, known.shape)) and binds:
                 layout.read.update(binds)  # what the sizes are now
                 return
             _learn_sizes(layout, spec.shape or (), known.shape, binds)
-        case p.ReadShape(_, src):
+        case bc.ReadShape(_, src):
             if _length(_tensor(layout.code.registers[src], "what a shape is read from")) is None:
                 raise NotNativeError("it reads a shape of unknown rank")
-        case p.Match(int(value), p.ShapeSpec() as expected, binds, p.ShapeSpec(None), _):
+        case bc.Match(int(value), bc.ShapeSpec() as expected, binds, bc.ShapeSpec(None), _):
             if expected.dims is None or read_shape(layout.code, value) != len(expected.dims):
                 raise NotNativeError("it checks an unknown shape")
             if binds and layout.code.aliases:  # what is too large is done again by the bytecode
                 raise NotNativeError("it reads sizes, and writes over its inputs")
             layout.read.update(binds)
-        case p.Match(_, p.ShapeSpec() as expected, binds, p.ShapeSpec() as found, _):
+        case bc.Match(_, bc.ShapeSpec() as expected, binds, bc.ShapeSpec() as found, _):
             if expected.dims is None or found.dims is None:
                 raise NotNativeError("it checks an unknown shape")
             _learn_sizes(layout, expected.dims, found.dims, binds)
-        case p.Match(int(value), p.ScalarSpec(name, wanted), binds):
+        case bc.Match(int(value), bc.ScalarSpec(name, wanted), binds):
             number = layout.code.registers[value]
-            if not isinstance(number, p.ScalarSpec) or number.dtype != name:
+            if not isinstance(number, bc.ScalarSpec) or number.dtype != name:
                 raise NotNativeError("it checks a number of unknown dtype")
             if binds and layout.code.aliases:  # what is too large is done again by the bytecode
                 raise NotNativeError("it reads sizes, and writes over its inputs")
             layout.read.update(binds if wanted is not None else ())
-        case p.Match():
+        case bc.Match():
             raise NotNativeError("it checks a value that is neither tensor, shape nor number")
-        case p.StoreScalar(register) | p.ReadScalar(_, register):
+        case bc.StoreScalar(register) | bc.ReadScalar(_, register):
             held = _tensor(layout.code.registers[register], "a number's tensor")
             if held.dtype not in (*SCALARS, HANDLE.name):
                 raise NotNativeError(f"it moves a number that is {held.dtype}")
@@ -369,26 +369,26 @@ def _learn_sizes(
         layout.know(told.slot, told.value(actual[told.place]))
 
 
-def require_told(code: p.FunctionCode, values: Sequence[p.Tree], otherwise: str) -> None:
+def require_told(code: bc.FunctionCode, values: Sequence[bc.Tree], otherwise: str) -> None:
     """Refuse values that native code does not know well enough to tell Python of them.
 
     Raises:
         NotNativeError: One of several texts, or a tensor of unknown shape.
     """
     own = literals(code)
-    for register in p.leaves(tuple(values)):
+    for register in bc.leaves(tuple(values)):
         match code.registers[register]:
-            case p.TensorSpec(str(), tuple()) | p.ShapeSpec(tuple()):
+            case bc.TensorSpec(str(), tuple()) | bc.ShapeSpec(tuple()):
                 pass
-            case p.ScalarSpec(name) if name in SCALARS:
+            case bc.ScalarSpec(name) if name in SCALARS:
                 pass
-            case p.ObjectSpec() if register not in own or p.literal_of(code, register):
+            case bc.ObjectSpec() if register not in own or bc.literal_of(code, register):
                 pass
             case _:
                 raise NotNativeError(otherwise)
 
 
-def _length(vector: p.TensorSpec) -> int | None:
+def _length(vector: bc.TensorSpec) -> int | None:
     """How many elements a vector has, if that is known."""
     match vector.shape:
         case (int(length),):
@@ -397,32 +397,32 @@ def _length(vector: p.TensorSpec) -> int | None:
             return None
 
 
-def read_shape(code: p.FunctionCode, register: p.Reg) -> int | None:
+def read_shape(code: bc.FunctionCode, register: bc.Reg) -> int | None:
     """The rank of a shape that one instruction reads from a vector; None if it comes otherwise."""
     match [i for i in code.code if register in _written(i)]:
-        case [p.ReadShape(_, src)]:
+        case [bc.ReadShape(_, src)]:
             spec = code.registers[src]
-            return _length(spec) if isinstance(spec, p.TensorSpec) else None
+            return _length(spec) if isinstance(spec, bc.TensorSpec) else None
         case _:
             return None
 
 
 def _choose_direct(layout: Layout) -> None:
     """Results that one instruction allocates are computed where the caller wants them."""
-    writers: dict[p.Reg, list[p.Instruction]] = {}
+    writers: dict[bc.Reg, list[bc.Instruction]] = {}
     looped = in_loops(layout.code.code)
     for index, i in enumerate(layout.code.code):
         match i:
-            case p.AllocTensor(dst) | p.Copy(dst) if index not in looped:
+            case bc.AllocTensor(dst) | bc.Copy(dst) if index not in looped:
                 writers.setdefault(dst, []).append(i)
-            case p.CallFunction(tree):
-                for r in p.leaves(tree):
+            case bc.CallFunction(tree):
+                for r in bc.leaves(tree):
                     writers.setdefault(r, []).extend([i] * (2 if index in looped else 1))
-            case p.Reshape(dst) | p.Move(dst) | p.LoadConst(dst) | p.View(dst):
+            case bc.Reshape(dst) | bc.Move(dst) | bc.LoadConst(dst) | bc.View(dst):
                 writers.setdefault(dst, []).append(i)
-            case p.AllocTensor(dst) | p.Copy(dst):
+            case bc.AllocTensor(dst) | bc.Copy(dst):
                 writers.setdefault(dst, []).extend((i, i))
-            case p.Update(dst):
+            case bc.Update(dst):
                 for r in dst:
                     writers.setdefault(r, []).extend((i, i))
             case _:
@@ -430,39 +430,39 @@ def _choose_direct(layout: Layout) -> None:
     for output, register in enumerate(layout.results):
         while output not in layout.late_outputs and len(writers.get(register, [])) == 1:
             writer = writers[register][0]
-            if isinstance(writer, p.AllocTensor | p.Copy | p.CallFunction):
+            if isinstance(writer, bc.AllocTensor | bc.Copy | bc.CallFunction):
                 layout.direct.setdefault(register, output)
-            if not isinstance(writer, p.Reshape):
+            if not isinstance(writer, bc.Reshape):
                 break
             register = writer.src
 
 
-def in_loops(code: tuple[p.Instruction, ...]) -> set[int]:
+def in_loops(code: tuple[bc.Instruction, ...]) -> set[int]:
     """The instructions that may run more than once in a call."""
     found: set[int] = set()
     for index, i in enumerate(code):
-        if isinstance(i, p.Jump) and i.target <= index:
+        if isinstance(i, bc.Jump) and i.target <= index:
             found.update(range(i.target, index + 1))
     return found
 
 
-def _place(layout: Layout, index: int, instruction: p.Instruction) -> None:
+def _place(layout: Layout, index: int, instruction: bc.Instruction) -> None:
     """Reserve arena space for what an instruction makes."""
     registers = layout.code.registers
     match instruction:
-        case p.AllocArena(_, size):
+        case bc.AllocArena(_, size):
             layout.reserve(f"i{index}", resolve(layout, size))
-        case p.AllocTensor(dst) | p.Copy(dst) if dst not in layout.direct:
+        case bc.AllocTensor(dst) | bc.Copy(dst) if dst not in layout.direct:
             spec = _tensor(registers[dst], "a value")
             layout.reserve(f"r{dst}", resolve(layout, byte_count(spec)))
-        case p.CallFunction(tree):
-            for r in p.leaves(tree):
-                if isinstance(registers[r], p.TensorSpec) and r not in layout.direct:
+        case bc.CallFunction(tree):
+            for r in bc.leaves(tree):
+                if isinstance(registers[r], bc.TensorSpec) and r not in layout.direct:
                     size = resolve(layout, byte_count(_tensor(registers[r], "a value")))
                     layout.reserve(f"r{r}", size)
-        case p.Update(targets, sources):
+        case bc.Update(targets, sources):
             beside = staged(layout.code, targets, sources)
-            tensors = [r for r in targets if isinstance(registers[r], p.TensorSpec)]
+            tensors = [r for r in targets if isinstance(registers[r], bc.TensorSpec)]
             for r in tensors:
                 size = resolve(layout, byte_count(_tensor(registers[r], "loop state")))
                 layout.reserve(f"r{r}", size)

@@ -26,11 +26,11 @@ from unity.codegen.vm.native.overflow import fits_text, most_bits, planned_sizes
 from unity.codegen.vm.native.prelude import prelude_text
 from unity.codegen.vm.native.printing import print_text
 from unity.codegen.vm.native.text import Text
-from unity.ir.aligned import LINE
-from unity.runtime import program as p
+from unity.ir.arrays.aligned import LINE
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode import CallFunction, CallHost, FunctionCode, LoadConst, Program
+from unity.runtime.bytecode.sizes import Size, Slot, slots_of
 from unity.runtime.native_info import NativeFunction, NativeInfo
-from unity.runtime.program import CallFunction, CallHost, FunctionCode, LoadConst, Program
-from unity.runtime.sizes import Size, Slot, slots_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def native_text(program: Program, triple: str) -> NativeText:
     dtypes: list[str] = []
     parts: list[str] = []
     kernels: set[str] = set()
-    prints = any(isinstance(i, p.Print) for layout in layouts.values() for i in layout.code.code)
+    prints = any(isinstance(i, bc.Print) for layout in layouts.values() for i in layout.code.code)
     for index, layout in plans.asked.items():
         parts += [plan_text(index, layout), interpreted.run_text(index)]
     for index, layout in plans.native.items():

@@ -16,9 +16,9 @@ from typing import assert_never
 
 from unity.codegen.vm.native.layout import Layout, NotNativeError, byte_count, resolve
 from unity.codegen.vm.native.text import Text
-from unity.runtime import program as p
-from unity.runtime.program import spec_sizes
-from unity.runtime.sizes import Size, SizeOp, Slot, parts_of, slots_of
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode import spec_sizes
+from unity.runtime.bytecode.sizes import Size, SizeOp, Slot, parts_of, slots_of
 
 MOST = 1 << 62
 """More bytes than any memory has, and few enough that two such numbers can be added."""
@@ -42,11 +42,11 @@ def _computed_with(layout: Layout) -> list[Size]:
     others = [s for spec in layout.outputs for s in spec.shape or ()]
     for instruction in layout.code.code:
         match instruction:
-            case p.View(_, _, offset, shape):
+            case bc.View(_, _, offset, shape):
                 others += [offset, *shape]
-            case p.CallKernel(_, _, sizes):
+            case bc.CallKernel(_, _, sizes):
                 others += sizes
-            case p.Match(_, spec, _, known):
+            case bc.Match(_, spec, _, known):
                 others += [*spec_sizes(spec), *spec_sizes(known)]
             case _:
                 pass

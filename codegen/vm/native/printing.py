@@ -1,8 +1,8 @@
 """Prints in native code: Python is asked to, with the values where they lie.
 
-The runtime's printer (`unity.runtime.effects`) gets the function, the instruction in it, how
-many prints the call has made (this one among them), and a table: for a tensor its memory and dims,
-for a shape its dims, for a number itself, for an object its address; nothing for a text.
+The runtime's printer (`unity.runtime.bytecode.effects`) gets the function, the instruction in it,
+how many prints the call has made (this one among them), and a table: for a tensor its memory and
+dims, for a shape its dims, for a number itself, for an object its address; nothing for a text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from unity.codegen.vm.native.layout import Layout
 from unity.codegen.vm.native.prelude import api
 from unity.codegen.vm.native.text import Text
 from unity.ir.dtype import dtype
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 from unity.runtime.native_info import NOT_PRINTED
 
 if TYPE_CHECKING:
@@ -79,24 +79,24 @@ def declare_table(t: Text, at: int, words: int) -> None:
     t.do(f"%table{at} = alloca [{max(words, 1)} x i64]")
 
 
-def table_words(layout: Layout, values: tuple[p.Tree, ...]) -> int:
+def table_words(layout: Layout, values: tuple[bc.Tree, ...]) -> int:
     """How many words the table of a print has."""
-    return sum(_words(layout.code, register) for register in p.leaves(values))
+    return sum(_words(layout.code, register) for register in bc.leaves(values))
 
 
-def _words(code: p.FunctionCode, register: p.Reg) -> int:
+def _words(code: bc.FunctionCode, register: bc.Reg) -> int:
     match code.registers[register]:
-        case p.TensorSpec(_, shape):
+        case bc.TensorSpec(_, shape):
             return 1 + len(shape or ())
-        case p.ShapeSpec(dims):
+        case bc.ShapeSpec(dims):
             return len(dims or ())
-        case p.ScalarSpec():
+        case bc.ScalarSpec():
             return 1
         case _:
-            return 0 if p.literal_of(code, register) else 1
+            return 0 if bc.literal_of(code, register) else 1
 
 
-def write_print(body: Body, at: int, values: tuple[p.Tree, ...]) -> None:
+def write_print(body: Body, at: int, values: tuple[bc.Tree, ...]) -> None:
     """The instructions of a print."""
     t, place = body.t, write_table(body, at, values)
     count = t.let(f"add i64 {t.load('i64', '%poll', PRINTED, 'i64')}, 1")
@@ -105,22 +105,22 @@ def write_print(body: Body, at: int, values: tuple[p.Tree, ...]) -> None:
     body.goto_unless(t.let(f"call i1 @unity_print({given})"), "interrupted", at, "printed")
 
 
-def write_table(body: Body, at: int, values: tuple[p.Tree, ...]) -> str:
+def write_table(body: Body, at: int, values: tuple[bc.Tree, ...]) -> str:
     """The instructions that tell of values in an instruction's table; the table's address."""
     t, table, word = body.t, f"%table{at}", 0
-    for register in p.leaves(values):
+    for register in bc.leaves(values):
         match body.code.registers[register]:
-            case p.TensorSpec():
+            case bc.TensorSpec():
                 t.store("ptr", body.get(register), table, word)
                 found = ["", *body.dims(register)]
-            case p.ShapeSpec(dims):
+            case bc.ShapeSpec(dims):
                 found = [t.size(body.resolved(s)) for s in dims or ()]
-            case p.ScalarSpec(name):
+            case bc.ScalarSpec(name):
                 t.store(
                     "double" if dtype(name).is_float else "i64", body.get(register), table, word
                 )
                 found = [""]
-            case _ if p.literal_of(body.code, register):
+            case _ if bc.literal_of(body.code, register):
                 found = []
             case _:
                 t.store("ptr", body.get(register), table, word)

@@ -14,8 +14,8 @@ from unity.codegen.vm.native.layout import byte_count
 from unity.codegen.vm.native.values import load_value
 from unity.codegen.vm.native.writer import EntryWriter
 from unity.ir.dtype import HANDLE, dtype
+from unity.runtime import bytecode as bc
 from unity.runtime import native_info as n
-from unity.runtime import program as p
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _new_array(e: EntryWriter, k: int, first: int) -> str:
     return array
 
 
-def _empty(e: EntryWriter, tree: tuple[p.Tree, ...]) -> _Tuple:
+def _empty(e: EntryWriter, tree: tuple[bc.Tree, ...]) -> _Tuple:
     """A tuple without items, and those in it."""
     made = e.t.let(f"call ptr {e.api('PyTuple_New')}(i64 {len(tree)})")
     e.go_on_if(e.t.let(f"icmp ne ptr {made}, null"), f"drop{len(e.layout.outputs)}")
@@ -152,5 +152,5 @@ def _value(e: EntryWriter, k: int) -> str:
     return found
 
 
-def _returned(code: p.FunctionCode) -> p.Tree:
-    return next(i.value for i in code.code if isinstance(i, p.Return))
+def _returned(code: bc.FunctionCode) -> bc.Tree:
+    return next(i.value for i in code.code if isinstance(i, bc.Return))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from unity.runtime.sizes import Definition, Size, SizeOp, SizeOpName, Slot
+from unity.runtime.bytecode.sizes import Definition, Size, SizeOp, SizeOpName, Slot
 
 _DIRECT: dict[SizeOpName, str] = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
 _PICKS: dict[SizeOpName, str] = {"min": "slt", "max": "sgt"}

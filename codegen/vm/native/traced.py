@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unity.runtime import program as p
-from unity.runtime.sizes import Slot
-from unity.runtime.verify import written
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode.sizes import Slot
+from unity.runtime.bytecode.verify import written
 
 
-def with_dims(code: p.FunctionCode) -> tuple[p.FunctionCode, dict[p.Reg, tuple[int, ...]]]:
+def with_dims(code: bc.FunctionCode) -> tuple[bc.FunctionCode, dict[bc.Reg, tuple[int, ...]]]:
     """A function with dims as slots of what only loops and branches assign, and those slots."""
-    sources: dict[p.Reg, list[p.Reg]] = {}
-    others: set[p.Reg] = set()
+    sources: dict[bc.Reg, list[bc.Reg]] = {}
+    others: set[bc.Reg] = set()
     for i in code.code:
         match i:
-            case p.Update(targets, values):
+            case bc.Update(targets, values):
                 for target, value in zip(targets, values, strict=True):
                     sources.setdefault(target, []).append(value)
-            case p.Move(target, value):
+            case bc.Move(target, value):
                 sources.setdefault(target, []).append(value)
             case _:
                 others.update(written(i))
@@ -37,34 +37,34 @@ def with_dims(code: p.FunctionCode) -> tuple[p.FunctionCode, dict[p.Reg, tuple[i
 
 
 def _with_slots(
-    code: p.FunctionCode, traced: list[p.Reg]
-) -> tuple[p.FunctionCode, dict[p.Reg, tuple[int, ...]]]:
+    code: bc.FunctionCode, traced: list[bc.Reg]
+) -> tuple[bc.FunctionCode, dict[bc.Reg, tuple[int, ...]]]:
     symbols, registers = list(code.symbols), list(code.registers)
-    found: dict[p.Reg, tuple[int, ...]] = {}
+    found: dict[bc.Reg, tuple[int, ...]] = {}
     for r in traced:
         spec = registers[r]
-        assert isinstance(spec, p.TensorSpec)
+        assert isinstance(spec, bc.TensorSpec)
         assert spec.rank is not None
         found[r] = tuple(range(len(symbols), len(symbols) + spec.rank))
-        symbols += [p.SymbolInfo(f"r{r}.{axis}") for axis in range(spec.rank)]
+        symbols += [bc.SymbolInfo(f"r{r}.{axis}") for axis in range(spec.rank)]
         registers[r] = replace(spec, shape=tuple(map(Slot, found[r])))
-    lines: list[p.Instruction] = []
+    lines: list[bc.Instruction] = []
     for i in code.code:
-        if isinstance(i, p.Match) and isinstance(i.value, int) and i.value in found:
+        if isinstance(i, bc.Match) and isinstance(i.value, int) and i.value in found:
             i = replace(i, known=registers[i.value])
         lines.append(i)
     new = replace(code, symbols=tuple(symbols), registers=tuple(registers), code=tuple(lines))
     return new, found
 
 
-def _is_shapeless(spec: p.Spec) -> bool:
+def _is_shapeless(spec: bc.Spec) -> bool:
     """Whether a tensor's rank and dtype are known, and its shape is not."""
-    if not isinstance(spec, p.TensorSpec):
+    if not isinstance(spec, bc.TensorSpec):
         return False
     return spec.shape is None and spec.dtype is not None and spec.rank is not None
 
 
-def _is_known(code: p.FunctionCode, register: p.Reg, traced: set[p.Reg]) -> bool:
+def _is_known(code: bc.FunctionCode, register: bc.Reg, traced: set[bc.Reg]) -> bool:
     """Whether the shape of what is assigned is known where it is."""
     spec = code.registers[register]
-    return register in traced or (isinstance(spec, p.TensorSpec) and spec.shape is not None)
+    return register in traced or (isinstance(spec, bc.TensorSpec) and spec.shape is not None)

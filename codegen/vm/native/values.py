@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unity.ir.dtype import HANDLE, DType, dtype
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
 
 if TYPE_CHECKING:
     from unity.codegen.vm.native.body import Body
@@ -22,7 +22,7 @@ _AS_IN_REGISTERS = frozenset({"i64", "double", "ptr"})
 """Types that memory and registers hold alike."""
 
 
-def store_value(body: Body, dst: p.Reg, src: p.Reg) -> None:
+def store_value(body: Body, dst: bc.Reg, src: bc.Reg) -> None:
     """Put a register's value into a tensor."""
     t, kind = body.t, _held(body, dst)
     value, place, inside = body.get(src), body.get(dst), _in_memory(kind)
@@ -32,7 +32,7 @@ def store_value(body: Body, dst: p.Reg, src: p.Reg) -> None:
     t.do(f"store {inside} {value}, ptr {place}")
 
 
-def read_value(body: Body, src: p.Reg) -> str:
+def read_value(body: Body, src: bc.Reg) -> str:
     """The value in a tensor, as a register holds it."""
     return load_value(body.t, _held(body, src), body.get(src))
 
@@ -49,9 +49,9 @@ def load_value(t: Text, kind: DType, place: str) -> str:
     return t.let(f"{widened} {inside} {value} to i64")
 
 
-def _held(body: Body, register: p.Reg) -> DType:
+def _held(body: Body, register: bc.Reg) -> DType:
     spec = body.code.registers[register]
-    assert isinstance(spec, p.TensorSpec)
+    assert isinstance(spec, bc.TensorSpec)
     assert spec.dtype is not None
     return dtype(spec.dtype)
 
@@ -64,30 +64,30 @@ def _in_memory(kind: DType) -> str:
     return f"i{max(kind.bits, 8)}"
 
 
-def with_tensors(code: p.FunctionCode) -> tuple[p.FunctionCode, frozenset[int]]:
+def with_tensors(code: bc.FunctionCode) -> tuple[bc.FunctionCode, frozenset[int]]:
     """A function that puts numbers and objects of its results into tensors, and which those are.
 
     Results are counted as they come, fields of tuples each by itself.
     """
     *body, last = code.code
-    assert isinstance(last, p.Return)
-    results = tuple(p.leaves(last.value))
-    registers, held = list(code.registers), dict[p.Reg, p.Reg]()
+    assert isinstance(last, bc.Return)
+    results = tuple(bc.leaves(last.value))
+    registers, held = list(code.registers), dict[bc.Reg, bc.Reg]()
     for r in results:
         spec = registers[r]
-        if isinstance(spec, p.ScalarSpec | p.ObjectSpec) and r not in held:
-            kind = spec.dtype if isinstance(spec, p.ScalarSpec) else HANDLE.name
+        if isinstance(spec, bc.ScalarSpec | bc.ObjectSpec) and r not in held:
+            kind = spec.dtype if isinstance(spec, bc.ScalarSpec) else HANDLE.name
             held[r] = len(registers)
-            registers.append(p.TensorSpec(kind, (), 0))
-            body += [p.AllocTensor(held[r], (), kind), p.StoreScalar(held[r], r)]
+            registers.append(bc.TensorSpec(kind, (), 0))
+            body += [bc.AllocTensor(held[r], (), kind), bc.StoreScalar(held[r], r)]
     if not held:
         return code, frozenset()
     value = _renamed(last.value, held)
-    found = replace(code, registers=tuple(registers), code=(*body, p.Return(value)))
+    found = replace(code, registers=tuple(registers), code=(*body, bc.Return(value)))
     return found, frozenset(k for k, r in enumerate(results) if r in held)
 
 
-def _renamed(tree: p.Tree, held: dict[p.Reg, p.Reg]) -> p.Tree:
+def _renamed(tree: bc.Tree, held: dict[bc.Reg, bc.Reg]) -> bc.Tree:
     if isinstance(tree, tuple):
         return tuple(_renamed(t, held) for t in tree)
     return held.get(tree, tree)

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.bench.timing import Run
 from tests.bench.work import Array, Feeds
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 
 Mask = Literal["none", "causal", "padding", "float", "bool"]
 """What a query doesn't see: nothing; later keys; the ends of short ones; what a matrix says."""

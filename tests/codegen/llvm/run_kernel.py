@@ -13,7 +13,7 @@ from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
-from unity.runtime.link import Library, link, thread_pool
+from unity.runtime.linking.link import Library, link, thread_pool
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
 
 HOST = host_target(threads=2)

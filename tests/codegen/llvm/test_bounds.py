@@ -10,8 +10,8 @@ from unity.codegen.llvm import host_target
 from unity.codegen.llvm.abilities import abilities
 from unity.codegen.llvm.bounds import new_conditions
 from unity.codegen.llvm.emitter import Emitter, Unit
+from unity.codegen.llvm.facts.proven import proven
 from unity.codegen.llvm.memory import At, Run
-from unity.codegen.llvm.proven import proven
 from unity.errors import UnityError
 from unity.ir.dtype import FLOAT32
 from unity.ir.prim_expr import Load, PrimVar, imm

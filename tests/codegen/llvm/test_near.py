@@ -8,7 +8,7 @@ import pytest
 import unity
 from tests.codegen.llvm.levels import LEVELS, runs_here
 from tests.codegen.llvm.run_kernel import build
-from unity.codegen.llvm.affine import Near, as_near
+from unity.codegen.llvm.facts.affine import Near, as_near
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT64, DType
 from unity.ir.prim_expr import Binary, Broadcast, Compare, Load, PrimVar, Ramp, SizeVar, imm
 from unity.ir.stmt import Buffer, Let, PrimFunc, Seq, Store

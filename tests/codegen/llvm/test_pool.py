@@ -16,7 +16,7 @@ import pytest
 from unity.codegen.llvm import POOL_SYMBOLS, host_target, pool_text
 from unity.codegen.llvm.machine import compile_text
 from unity.codegen.llvm.pool.serial import SERIAL
-from unity.runtime.link import Library, link
+from unity.runtime.linking.link import Library, link
 
 HOST = host_target()
 _TASKS = """

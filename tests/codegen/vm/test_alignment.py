@@ -8,7 +8,7 @@ import unity
 from unity.codegen.vm.alignment import on_lines, with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.interpreter import interpret
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.equality import structural_equal
 from unity.machine.target import Target
 from unity.script import constants_of, parse

@@ -10,7 +10,7 @@ import unity
 from unity.codegen.vm.build import build_program
 from unity.interpreter import interpret
 from unity.ir.module import IRModule
-from unity.runtime.program import AllocTensor, CallHost, View
+from unity.runtime.bytecode import AllocTensor, CallHost, View
 from unity.script import R, Tensor, dim, f32, function, module, parse
 from unity.transform import pipeline
 from unity.transform.graph import PlanMemory

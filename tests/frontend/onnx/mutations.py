@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import onnx
 from onnx import parser
 
-from unity.frontend.onnx.graphs import subgraphs
+from unity.frontend.onnx.reading.graphs import subgraphs
 
 M = TypeVar("M")
 GRAPHS: dict[str, str] = {

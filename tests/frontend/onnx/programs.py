@@ -15,8 +15,8 @@ from unity.ir.equality import first_difference
 from unity.ir.graph import Call, Function, Op
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType, Type
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 from unity.script import constants_of, parse, print_module
 

@@ -17,10 +17,11 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 import unity
 from unity import compiler
 from unity.errors import UnityError
-from unity.frontend.onnx import from_onnx, graphs, importer
-from unity.frontend.onnx.outline import LEAST, OWN, outlined
+from unity.frontend.onnx import from_onnx, importer
+from unity.frontend.onnx.reading import graphs
+from unity.frontend.onnx.reading.outline import LEAST, OWN, outlined
+from unity.ir.arrays.mapped import MappedFile, owner_of
 from unity.ir.dtype import Array
-from unity.ir.mapped import MappedFile, owner_of
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_constants
 

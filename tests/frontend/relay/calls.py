@@ -26,7 +26,7 @@ from unity.frontend.relay.translator import translate
 from unity.interpreter import interpret
 from unity.ir.dtype import dtype
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 
 

@@ -39,7 +39,7 @@ from unity.ir.graph import (
 )
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType, Type
-from unity.ir.visit_graph import substitute_vars
+from unity.ir.visiting.visit_graph import substitute_vars
 from unity.op.infer import infer_type
 
 HEADER = '#[version = "0.0.5"]\n'

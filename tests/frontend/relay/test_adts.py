@@ -14,7 +14,7 @@ from unity.errors import UnityError, UnsupportedError
 from unity.frontend.relay import from_relay
 from unity.interpreter import interpret
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 
 HEADER = '#[version = "0.0.5"]\n'

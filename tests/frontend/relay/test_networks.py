@@ -24,8 +24,8 @@ from unity.ir.equality import first_difference
 from unity.ir.graph import Function, While
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
-from unity.ir.verify import verify
-from unity.ir.visit_graph import walk_bindings
+from unity.ir.visiting.visit_graph import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.transform.graph.simplify.dce import EliminateDeadCode
 from unity.transform.graph.simplify.normalize import Normalize
 from unity.transform.passes import Context

@@ -16,7 +16,7 @@ from unity.frontend.relay import from_relay
 from unity.interpreter import interpret
 from unity.ir.graph import Function
 from unity.ir.types import TensorType
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 
 FILE = Path(__file__).with_name("calyx.json")
 """The programs, by their files' names, and their inputs' numbers, flat."""

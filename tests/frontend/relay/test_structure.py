@@ -13,8 +13,8 @@ from unity.frontend.relay import from_relay
 from unity.interpreter import interpret
 from unity.ir.graph import Call, Function, Op
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 
 HEADER = '#[version = "0.0.5"]\n'

@@ -10,8 +10,8 @@ from unity.frontend.relay import from_relay
 from unity.interpreter import interpret
 from unity.ir.graph import While
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
-from unity.ir.visit_graph import walk_bindings
+from unity.ir.visiting.visit_graph import walk_bindings
+from unity.ir.well_formed.verify import verify
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

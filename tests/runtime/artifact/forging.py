@@ -13,7 +13,7 @@ import pytest
 
 from unity import runtime
 from unity.errors import UnityError
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.runtime.artifact.checksum import checksum
 
 Plain = Any

@@ -22,10 +22,10 @@ from unity.codegen.engine import register_engine, register_engines
 from unity.codegen.library import SharedLibrary
 from unity.errors import UnityError
 from unity.ir.dtype import Array
-from unity.runtime import engine as runtime_engine
-from unity.runtime import foreign
 from unity.runtime.artifact.read import read_manifest
+from unity.runtime.engines import engine as runtime_engine
 from unity.runtime.executable import Executable
+from unity.runtime.linking import foreign
 from unity.script import parse
 from unity.transform.graph.resolve.engine import ENGINES
 

@@ -16,7 +16,7 @@ from tests.script.printer.kernels import kernels_of
 from unity.interpreter import interpret
 from unity.ir.equality import first_difference, structural_hash
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.check import check_types
 from unity.op.table import OPS
 from unity.script import constants_of, parse, print_module

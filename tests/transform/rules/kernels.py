@@ -11,7 +11,7 @@ from unity.ir.graph import Call, Op, Var
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.op.infer import infer_type
 from unity.op.registry import attr_value

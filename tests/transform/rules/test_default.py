@@ -15,8 +15,8 @@ from unity.ir.dims import Dim, dim
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, Block, For, PrimFunc
-from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.script import parse
 from unity.transform.blocks.nest import opened

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from unity import te
-from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, as_dim, dim, evaluate, symbols_of
 from unity.ir.prim_expr import Binary, BinaryOp, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For, PrimFunc, Stmt
+from unity.ir.symbols.convert import to_dim
 from unity.ir.visit import stmt_children
 
 EXTENTS: tuple[Dim, ...] = (1, 2, 3, 5, 8, 17, 33, dim("n"), dim("m"))

@@ -17,7 +17,7 @@ from unity.ir.dtype import Array, DType
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.machine.dot_units import group_of
 from unity.machine.target import Target
 from unity.script import parse, print_module

@@ -27,7 +27,7 @@ from unity.interpreter import run_prim_func
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.transform.schedule import IndexMap, Schedule, Trace
 from unity.transform.tensor import lowering
 

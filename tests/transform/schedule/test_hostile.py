@@ -17,7 +17,7 @@ from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.transform.schedule import Schedule, Trace
 from unity.transform.tensor import lowering
 

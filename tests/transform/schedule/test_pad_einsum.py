@@ -10,7 +10,7 @@ from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.script import parse
 from unity.transform.schedule import Schedule, Trace
 from unity.transform.tensor import FlattenBuffers, LowerBlocks, SimplifyTir, lowering

@@ -12,7 +12,7 @@ from unity.errors import UnityError
 from unity.ir.equality import structural_equal
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.script import parse
 from unity.transform.schedule import (
     Instruction,

@@ -13,7 +13,7 @@ from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.signature import size_params
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.transform.schedule import Schedule, Trace
 
 SYMBOLIC = sorted(name for name, p in HOSTILE.items() if p.sizes != ({},))

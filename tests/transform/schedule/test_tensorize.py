@@ -14,8 +14,8 @@ from unity.interpreter import run_prim_func
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm
 from unity.ir.stmt import PrimFunc
-from unity.runtime import foreign
-from unity.runtime.foreign_library import LibraryRecord
+from unity.runtime.linking import foreign
+from unity.runtime.linking.foreign_library import LibraryRecord
 from unity.script import parse
 from unity.transform.schedule import Schedule, TensorIntrinsic, register_intrinsic
 from unity.transform.schedule.intrinsics import INTRINSICS

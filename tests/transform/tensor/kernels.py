@@ -14,8 +14,8 @@ from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
 from unity.ir.visit import leaves
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.transform.passes import Context, Pass
 
@@ -35,8 +35,8 @@ class Kernel:
 
 def shape_of(func: PrimFunc, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
     """The shapes of the buffers at some sizes."""
-    from unity.ir.convert import to_dim
     from unity.ir.dims import evaluate, symbols_of
+    from unity.ir.symbols.convert import to_dim
 
     shapes = []
     for buffer in func.buffers:

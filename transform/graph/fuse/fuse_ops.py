@@ -22,7 +22,7 @@ from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
 from unity.ir.visit import stmt_exprs, walk_stmt
-from unity.ir.visit_graph import map_bodies
+from unity.ir.visiting.visit_graph import map_bodies
 from unity.op.registry import Pattern
 
 from ...passes import Context, Pass

@@ -20,7 +20,7 @@ from unity.ir.graph import (
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType, TupleType
-from unity.ir.visit_graph import map_bodies
+from unity.ir.visiting.visit_graph import map_bodies
 
 from ...passes import Context, Pass
 from ..names import Names

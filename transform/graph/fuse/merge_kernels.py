@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from unity.ir.attrs import Attrs
-from unity.ir.convert import size_var, to_prim_expr
 from unity.ir.dims import Symbol
 from unity.ir.graph import CallTir, Expr, Function, Tuple, Var, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, Let, PrimFunc, Seq, Stmt
+from unity.ir.symbols.convert import size_var, to_prim_expr
 from unity.ir.types import ShapeType, TensorType, Type
 from unity.ir.visit import substitute_prim, substitute_stmt, walk_bindings, walk_stmt
 from unity.op.registry import Pattern

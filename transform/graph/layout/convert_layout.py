@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.aligned import paged_copy
+from unity.ir.arrays.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, INT32, Array, DType
 from unity.ir.graph import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.aligned import paged_empty
+from unity.ir.arrays.aligned import paged_empty
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array
@@ -42,8 +42,8 @@ class ConvertWinograd(Pass):
     an estimate of cycles chooses between them and the convolution as it is. Rounding errors grow:
     those of the actual weights are sampled, and a tile whose error is above `tolerance` is not
     used. A NaN or an infinity in the input spreads over its tile.
-    Unknown sizes are estimated as `unity.ir.representative` says: images of several heights and
-    widths, the mean counts, unless their symbols say what is typical.
+    Unknown sizes are estimated as `unity.ir.symbols.representative` says: images of several heights
+    and widths, the mean counts, unless their symbols say what is typical.
     ``pipeline().without(ConvertWinograd)`` leaves all convolutions as they are.
 
     >>> from unity.script import parse, print_module

@@ -11,7 +11,7 @@ from math import prod
 
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Call, Constant
-from unity.ir.representative import BATCH, IMAGE, representative
+from unity.ir.symbols.representative import BATCH, IMAGE, representative
 from unity.machine.target import Target
 from unity.op.window import per_axis
 

@@ -14,7 +14,7 @@ from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, INT8
 from unity.ir.graph import Call, Constant, Function, Op, Var, VarBinding
 from unity.ir.lattice import atom_type
-from unity.ir.representative import representative
+from unity.ir.symbols.representative import representative
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.machine.target import Target

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from unity.ir.dims import Dim
-from unity.ir.representative import BATCH, IMAGES, representative
+from unity.ir.symbols.representative import BATCH, IMAGES, representative
 from unity.machine.target import Target
 
 TAPS = 3

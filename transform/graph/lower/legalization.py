@@ -12,7 +12,7 @@ from unity.ir.lattice import unify
 from unity.ir.signature import buffer_type
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType, Type
-from unity.ir.verify_prim import verify_prim_func
+from unity.ir.well_formed.verify_prim import verify_prim_func
 from unity.op.registry import ComputeArg, OpDef
 from unity.op.table import OPS
 from unity.te import Tensor

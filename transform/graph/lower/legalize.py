@@ -9,7 +9,6 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.convert import size_var, symbol_of, to_dim, to_prim_expr
 from unity.ir.dims import Dim, Symbol
 from unity.ir.dtype import Array
 from unity.ir.graph import (
@@ -27,6 +26,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.symbols.convert import size_var, symbol_of, to_dim, to_prim_expr
 from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.op.registry import ComputeArg, OpDef

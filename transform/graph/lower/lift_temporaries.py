@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from unity.ir.convert import symbol_of, to_dim
 from unity.ir.dims import Dim, substitute
 from unity.ir.graph import CallTir, Expr, Tuple, TupleGet, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import SizeVar
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt
+from unity.ir.symbols.convert import symbol_of, to_dim
 from unity.ir.types import TensorType, TupleType, Type
 
 from ...passes import Context, Pass, Sight

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from unity.errors import Span
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim
 from unity.ir.graph import (
     BindingBlock,
@@ -27,6 +26,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, TupleType, Type
 from unity.te import compute, create_prim_func, placeholder
 

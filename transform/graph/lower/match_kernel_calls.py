@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of, to_dim
 from unity.ir.dims import Dim, Symbol, substitute, symbols_of
 from unity.ir.graph import CallTir, Expr, Tuple, TupleGet, Var
 from unity.ir.lattice import is_subtype
@@ -14,6 +13,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import check_call
 from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.symbols.convert import symbol_of, to_dim
 from unity.ir.types import TensorType, Type
 
 from ...passes import Context, Pass, map_functions

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.dims import Dim, as_dim, ceildiv, dim_text, divisor, product
 
 ALIGNMENT = LINE

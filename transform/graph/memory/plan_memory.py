@@ -21,8 +21,8 @@ from unity.ir.graph import (
     VarBinding,
 )
 from unity.ir.module import IRModule
-from unity.ir.representative import representative
 from unity.ir.stmt import PrimFunc
+from unity.ir.symbols.representative import representative
 from unity.ir.types import ObjectType, TensorType
 from unity.ir.visit import type_symbols, walk_bindings
 

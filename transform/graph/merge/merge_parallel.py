@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unity.ir.arrays.mapped import evict
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import Array
 from unity.ir.graph import Body, Call, Constant, Expr, Function, Op, Var, VarBinding
-from unity.ir.mapped import evict
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 

@@ -12,7 +12,7 @@ from unity.ir.dtype import BOOL, FLOAT32, INT8, INT32, UINT8, Array
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.representative import IMAGE, representative
+from unity.ir.symbols.representative import IMAGE, representative
 from unity.ir.types import TensorType, Type
 from unity.machine.dot_units import integer_dots
 from unity.machine.target import Target

@@ -1,6 +1,6 @@
 """Implementations of call sites: what they may be, and which is taken."""
 
-from unity.runtime.engine import Compiled
+from unity.runtime.engines.engine import Compiled
 
 from .call_site import CallSite, Candidate, scopes_of, sites_of
 from .engine import ENGINES, Engine, OpSite, engine_of, register_engine

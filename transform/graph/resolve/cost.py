@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from unity.ir.graph import Op
-from unity.ir.representative import representative
+from unity.ir.symbols.representative import representative
 from unity.ir.types import TensorType, TupleType, Type
 from unity.machine.target import Target
 from unity.op.registry import OpClass

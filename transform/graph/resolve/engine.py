@@ -10,7 +10,7 @@ from unity.ir.graph import Call
 from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.machine.target import Target
-from unity.runtime.engine import Compiled, provide_loader
+from unity.runtime.engines.engine import Compiled, provide_loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Engine(Protocol):
         ...
 
     def load(self, data: bytes, target: Target, threads: int) -> Compiled:
-        """What `Compiled.save` gave; an artifact is loaded with it (`unity.runtime.engine`)."""
+        """Load what `Compiled.save` gave, as an artifact does (`unity.runtime.engines.engine`)."""
         ...
 
 

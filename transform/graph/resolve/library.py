@@ -21,7 +21,7 @@ from unity.ir.prim_expr import imm
 from unity.ir.signature import buffer_type
 from unity.ir.stmt import Block, Buffer, PrimFunc, Range, Region
 from unity.ir.types import TensorType
-from unity.ir.visit_stmt import walk_stmt
+from unity.ir.visiting.visit_stmt import walk_stmt
 from unity.script import ScriptPrimFunc
 
 from ...pattern import Match, Pattern, capture_names

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from unity.ir.dims import Symbol
 from unity.ir.graph import Body, Var
-from unity.ir.mentioned import binding_mentions
+from unity.ir.symbols.mentioned import binding_mentions
 from unity.ir.visit import free_vars
 
 

@@ -22,10 +22,10 @@ from unity.ir.graph import (
     Var,
     VarBinding,
 )
-from unity.ir.mentioned import expr_mentions
+from unity.ir.symbols.mentioned import expr_mentions
 from unity.ir.types import TensorType, TupleType
 from unity.ir.visit import type_symbols
-from unity.ir.visit_graph import free_vars, substitute_vars
+from unity.ir.visiting.visit_graph import free_vars, substitute_vars
 
 from ...pattern import Graph
 from ..names import Names

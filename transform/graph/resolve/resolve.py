@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from unity.ir.dims import Symbol
 from unity.ir.graph import Binding, Body, Call, Expr, Function, Tuple, TupleGet, Var, VarBinding
-from unity.ir.mentioned import body_mentions
 from unity.ir.module import IRModule
+from unity.ir.symbols.mentioned import body_mentions
 from unity.ir.visit import bodies_of, map_body, type_symbols
-from unity.ir.visit_graph import map_bodies
+from unity.ir.visiting.visit_graph import map_bodies
 from unity.runtime.explanation import CandidateRow, Explanation, RoadRow, SiteRow
 
 from ...passes import Context, Pass

@@ -11,7 +11,7 @@ from unity.errors import UnityError
 from unity.ir.dims import Symbol, dim
 from unity.ir.graph import Binding, BindingBlock, Body, Expr, Function, Var, VarBinding
 from unity.ir.module import IRModule
-from unity.ir.visit_graph import map_bodies, substitute_vars
+from unity.ir.visiting.visit_graph import map_bodies, substitute_vars
 
 from ...passes import Context, Pass
 from ...pattern import Graph, Match, find

@@ -25,7 +25,7 @@ from unity.ir.graph import (
 )
 from unity.ir.lattice import atom_type
 from unity.ir.types import PrimType, ShapeType, TensorType, Type
-from unity.ir.visit_graph import (
+from unity.ir.visiting.visit_graph import (
     free_vars,
     substitute_symbols,
     substitute_vars,

@@ -14,7 +14,7 @@ from unity.ir.lattice import unify
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.ir.visit import type_symbols
-from unity.ir.visit_graph import substitute_symbols, substitute_vars
+from unity.ir.visiting.visit_graph import substitute_symbols, substitute_vars
 from unity.op.builder import identifier
 
 from ...passes import Context, Pass

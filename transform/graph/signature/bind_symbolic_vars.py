@@ -9,7 +9,7 @@ from unity.errors import UnityError
 from unity.ir.dims import Symbol
 from unity.ir.module import IRModule
 from unity.ir.visit import type_symbols
-from unity.ir.visit_graph import substitute_symbols
+from unity.ir.visiting.visit_graph import substitute_symbols
 
 from ...passes import Context, Pass
 from ..simplify.inline_functions import holds

@@ -11,7 +11,7 @@ from unity.ir.graph import BindingBlock, Body, Expr, Function, Tuple, Var, VarBi
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType
 from unity.ir.visit import free_vars, type_symbols, walk_bindings
-from unity.ir.visit_graph import substitute_symbols
+from unity.ir.visiting.visit_graph import substitute_symbols
 
 from ...passes import Context, Pass
 from ..purity import is_pure

@@ -26,7 +26,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.ir.visit import bodies_of, graph_children, type_symbols
-from unity.ir.visit_graph import map_bodies
+from unity.ir.visiting.visit_graph import map_bodies
 
 from ...passes import Context, Pass, Sight, map_functions
 from ..purity import is_pure

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unity.ir.arrays.mapped import evict
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
 from unity.ir.dtype import INT64, Array, dtype
@@ -22,7 +23,6 @@ from unity.ir.graph import (
     Var,
 )
 from unity.ir.lattice import atom_type
-from unity.ir.mapped import evict
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, Type
 from unity.ir.visit import walk_bindings

@@ -12,7 +12,7 @@ from unity.ir.lattice import atom_type, is_subtype, unify
 from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.ir.visit import substitute_symbols_in_type, type_symbols, walk_bindings
-from unity.ir.visit_graph import copy_of
+from unity.ir.visiting.visit_graph import copy_of
 
 from ...passes import Context, Pass
 from ..names import Names

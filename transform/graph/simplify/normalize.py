@@ -20,7 +20,7 @@ from unity.ir.lattice import atom_type, erase, is_subtype
 from unity.ir.module import IRModule
 from unity.ir.types import ObjectType, PrimType, ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
-from unity.ir.visit_graph import map_bodies
+from unity.ir.visiting.visit_graph import map_bodies
 
 from ...passes import Context, Pass, map_functions
 from ..purity import is_pure

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from unity.arith import bounds
 from unity.ir.marks import FITTING, TAIL
-from unity.ir.representative import LENGTH, representative_extent
+from unity.ir.symbols.representative import LENGTH, representative_extent
 from unity.machine.dot_units import group_of
 from unity.machine.target import Target
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from unity.arith.polynomial import Poly, scale
 from unity.ir.prim_expr import imm
-from unity.ir.representative import IMAGE, representative_extent
+from unity.ir.symbols.representative import IMAGE, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from unity.ir.dtype import FLOAT32, DType
 from unity.ir.marks import ACCUMULATORS
 from unity.ir.prim_expr import Cast, imm
-from unity.ir.representative import IMAGE, representative_extent
+from unity.ir.symbols.representative import IMAGE, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap, parted_at

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from unity.ir.marks import ASKED, TAIL
 from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, Select, imm
-from unity.ir.representative import FRAMES, IMAGE, IMAGES, representative_extent
+from unity.ir.symbols.representative import FRAMES, IMAGE, IMAGES, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import (

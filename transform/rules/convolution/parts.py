@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from unity.ir.representative import IMAGES, representative_extent
+from unity.ir.symbols.representative import IMAGES, representative_extent
 from unity.machine.machine import Machine
 from unity.machine.target import Target
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from unity.ir.representative import BATCH, IMAGES, representative_extent
+from unity.ir.symbols.representative import BATCH, IMAGES, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.extents import count_of, divisors, number

@@ -11,7 +11,7 @@ from unity.ir.dtype import INT64, dtype
 from unity.ir.graph import Constant
 
 from .node import Converter, Node, Value
-from .tensors import dtype_of
+from .reading.tensors import dtype_of
 
 
 def _constant(node: Node) -> Value:

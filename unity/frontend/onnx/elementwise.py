@@ -12,7 +12,7 @@ from unity.op.table import OF_ONNX
 
 from .node import Converter, Node, Outcome, Value
 from .random import dropped
-from .tensors import dtype_of
+from .reading.tensors import dtype_of
 
 _UNARY = [name for name, op in OF_ONNX.items() if op.pattern == "elementwise"]
 _OF_SIZES = (INT32, INT64, FLOAT32, FLOAT64)

@@ -13,8 +13,8 @@ from typing import Protocol, cast
 import onnx
 from onnx import inliner, shape_inference
 
-from .graphs import subgraphs
-from .load import DEFAULT_DOMAINS, Model, check_names
+from .reading.graphs import subgraphs
+from .reading.load import DEFAULT_DOMAINS, Model, check_names
 
 _OWN = "unity.expanded"
 """The domain of functions that stand for one node each, until they are put in its place."""

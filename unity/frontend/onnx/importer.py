@@ -21,20 +21,21 @@ from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Dim, Dynamic, Symbol, symbols_of
 from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Constant, Expr, Tuple
-from unity.ir.input_dims import changed_inputs, check_form
 from unity.ir.module import IRModule
+from unity.ir.symbols.input_dims import changed_inputs, check_form
 from unity.ir.types import Shape, TensorType, Type
 from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder, identifier
 from unity.op.infer import infer_type
 
-from .declared import ShapeSpec, check_output, declared_type, dim_params
 from .expand import expand, node_types
 from .faults import OF_THE_MACHINE, check_given, fault, of_converter, remedy
-from .graphs import describe, sorted_nodes, subgraphs
-from .load import Model, check_signature, load_model, name_of
 from .ml.maps import map_inputs
 from .node import Node, Outcome, Value
+from .reading.declared import ShapeSpec, check_output, declared_type, dim_params
+from .reading.graphs import describe, sorted_nodes, subgraphs
+from .reading.load import Model, check_signature, load_model, name_of
+from .reading.tensors import array_of, check_declared
 from .sequences.held import Form, Held
 from .sequences.types import declared_form, given_form, input_type, taken
 from .strings import (
@@ -47,7 +48,6 @@ from .strings import (
     texts_of,
 )
 from .table import converter_of, is_of_onnx, is_registered
-from .tensors import array_of, check_declared
 from .text.steps import CONVERTERS as STEPS
 from .text.steps import parsed
 
@@ -65,7 +65,7 @@ def from_onnx(
     Args:
         source: A path, the bytes of a file, or a model. External data is read only beside a path.
             Large weights are mapped, not copied: the files must not be written to while the module
-            is in use (`unity.ir.mapped`); replacing or deleting them is fine.
+            is in use (`unity.ir.arrays.mapped`); replacing or deleting them is fine.
         shapes: Shapes to take for some inputs in place of the model's: an int fixes a dim, a string
             names it, None leaves it as the model says.
         constants: Inputs to fix to a value: they are no parameters then. Shapes and axes may

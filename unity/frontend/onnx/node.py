@@ -20,9 +20,9 @@ from unity.ir.dims import Dim
 from unity.ir.dtype import BOOL, Array, dtype
 from unity.ir.graph import Constant, Expr
 
+from .reading.tensors import array_of
 from .sequences.held import Held
 from .strings import Vocabulary, is_strings, texts_of
-from .tensors import array_of
 
 if TYPE_CHECKING:
     from .importer import GraphImporter

@@ -23,7 +23,7 @@ from unity.ir.graph import Constant, Expr
 from unity.ir.types import Shape
 
 from .node import Converter, Node, Value
-from .tensors import dtype_of
+from .reading.tensors import dtype_of
 
 UINT32 = DType("uint32")
 

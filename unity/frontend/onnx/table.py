@@ -10,15 +10,12 @@ from . import (
     einsum,
     elementwise,
     indexing,
-    integers,
     layers,
     linear,
     losses,
     norms,
     pooling,
-    quantization,
     random,
-    recurrent,
     reductions,
     reshape,
     resize,
@@ -27,10 +24,12 @@ from . import (
 )
 from .flow import control, loop, scan
 from .images import detection, sampling, unpooling
-from .load import DEFAULT_DOMAINS
 from .microsoft import table as microsoft
 from .ml import table as ml
 from .node import Converter
+from .quantized import integers, quantization
+from .reading.load import DEFAULT_DOMAINS
+from .recurrence import recurrent
 from .sequences import nodes as sequences
 from .sequences import optional
 from .signal import transforms, windows

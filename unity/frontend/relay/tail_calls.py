@@ -29,7 +29,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.ir.visit import bodies_of, graph_children
-from unity.ir.visit_graph import substitute_vars
+from unity.ir.visiting.visit_graph import substitute_vars
 from unity.op.builder import GraphBuilder
 from unity.op.infer import signatures_of
 from unity.transform.graph.uses import variables

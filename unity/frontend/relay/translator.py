@@ -19,8 +19,8 @@ from unity.ir import graph
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Dynamic
 from unity.ir.dtype import Array
-from unity.ir.input_dims import changed_inputs, check_form
 from unity.ir.module import IRModule
+from unity.ir.symbols.input_dims import changed_inputs, check_form
 from unity.ir.types import Type
 from unity.op.builder import GraphBuilder, identifier
 from unity.op.infer import infer_type

@@ -8,10 +8,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, always_ge, dim_text, equal
 from unity.ir.dtype import BFLOAT16, BOOL, Array, DType
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, imm
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import Real, real, working_dtype
 from unity.op.argument import common_dtype, has, require_equal, tensor, type_text

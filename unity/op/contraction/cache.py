@@ -9,12 +9,12 @@ import numpy as np
 from unity import te
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, always_ge, as_dim, dim_text
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, block_regions
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, Range, Stmt, Store
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.argument import axis, common_dtype, require_equal, tensor, type_text
 from unity.op.attribute import INT, SIZE

@@ -8,7 +8,7 @@ import numpy as np
 
 from unity import te
 from unity.arith import simplify
-from unity.ir.aligned import paged_copy
+from unity.ir.arrays.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm

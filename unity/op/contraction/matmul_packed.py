@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unity import te
-from unity.ir.aligned import paged_empty
+from unity.ir.arrays.aligned import paged_empty
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT32, Array, DType, dtype

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from unity import te
-from unity.ir.aligned import paged_copy
+from unity.ir.arrays.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, INT32, Array, DType, dtype

@@ -14,10 +14,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import always_ge, ceildiv
 from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import real, working_dtype
 from unity.op.argument import common_dtype, ranked, require_equal, type_text

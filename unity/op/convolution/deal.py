@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity import te
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, always_ge
 from unity.ir.prim_expr import Imm, PrimExpr
+from unity.ir.symbols.convert import to_prim_expr
 from unity.op.window import Window, position
 
 

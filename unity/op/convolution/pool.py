@@ -8,10 +8,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, always_ge
 from unity.ir.dtype import INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import mean_dtype, real, working_dtype
 from unity.op.argument import number_tensor, ranked, tensor

@@ -8,9 +8,9 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dtype import INT64, Array
 from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import Real, real, rounded, working_dtype
 from unity.op.argument import common_dtype, float_tensor, ranked, require_equal

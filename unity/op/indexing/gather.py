@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_dim
 from unity.ir.dims import always_ge, equal
 from unity.ir.dtype import INT64, Array
 from unity.ir.prim_expr import PrimExpr
+from unity.ir.symbols.convert import to_dim
 from unity.ir.types import Shape, TensorType, Type
 from unity.op.argument import axis, broadcast_shapes, int_tensor, tensor, type_text
 from unity.op.attribute import INT

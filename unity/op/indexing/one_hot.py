@@ -8,10 +8,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import SymDim, always_ge
 from unity.ir.dtype import INT64, Array
 from unity.ir.prim_expr import PrimExpr
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.argument import axis, common_dtype, int_tensor, tensor, type_text
 from unity.op.attribute import INT, SIZE

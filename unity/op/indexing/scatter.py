@@ -14,11 +14,11 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_dim
 from unity.ir.dims import always_ge
 from unity.ir.dtype import INT64, Array
 from unity.ir.prim_expr import Binary, BinaryOp, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Buffer, For, IfThen, Let, Seq, Stmt, Store
+from unity.ir.symbols.convert import to_dim
 from unity.ir.types import TensorType, Type
 from unity.op.argument import axis, common_dtype, int_tensor, require_equal, tensor, type_text
 from unity.op.attribute import INT, TEXT

@@ -9,10 +9,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, always_ge, as_dim, dim_text, equal
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr, as_prim_expr
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.argument import tensor, type_text
 from unity.op.attribute import NUMBER, SIZES, TEXT

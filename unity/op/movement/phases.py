@@ -9,10 +9,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import as_dim, dim_text, equal, floordiv, floormod
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
 from unity.op.argument import tensor
 from unity.op.attribute import INT, INTS

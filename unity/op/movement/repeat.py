@@ -8,10 +8,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, as_dim, equal, product
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import Shape, TensorType, Type
 from unity.op.argument import axis, shape, shape_text, tensor, type_text
 from unity.op.attribute import INT, SIZES

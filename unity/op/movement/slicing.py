@@ -12,7 +12,6 @@ import numpy as np
 from unity import te
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import (
     Dim,
     SymDim,
@@ -26,6 +25,7 @@ from unity.ir.dims import (
 )
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import Shape, TensorType, Type
 from unity.op.argument import axes, axis, common_dtype, require_equal, tensor
 from unity.op.attribute import BOUNDS, INT, INTS, SIZE, optional

@@ -12,10 +12,10 @@ import numpy as np
 from unity import te
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, as_dim, dim_text, divisor, equal, factors_of, floordiv, product
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import Shape, TensorType, Type
 from unity.op.argument import axes, shape, shape_text, tensor, type_text
 from unity.op.attribute import INTS

@@ -10,10 +10,10 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import floordiv
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType
 from unity.op.accumulate import Real, real, widened, working_dtype
 from unity.op.argument import float_tensor, require_equal, type_text

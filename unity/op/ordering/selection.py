@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unity import te
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, bounds
 from unity.ir.dtype import BOOL, INT32, INT64, DType
 from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Let, PrimWhile, Seq, Stmt, Store
+from unity.ir.symbols.convert import to_prim_expr
 
 MOST = 128
 """Elements that are kept by moving them one by one; for more a sort is better."""

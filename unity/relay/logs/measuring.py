@@ -19,8 +19,8 @@ from unity.codegen.llvm.host import host_target
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.machine.target import Target
+from unity.runtime.bytecode import CallKernel
 from unity.runtime.executable import Executable
-from unity.runtime.program import CallKernel
 from unity.runtime.vm import Event
 from unity.transform import Context
 from unity.transform.schedule import ScheduleDefault

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from unity.ir.aligned import LINE, aligned_empty
+from unity.ir.arrays.aligned import LINE, aligned_empty
 from unity.ir.dtype import Array
 
 LEAST = 1 << 17

@@ -15,13 +15,15 @@ from pathlib import Path
 
 from unity.errors import UnityError, UnsupportedError
 from unity.machine.target import Target
-from unity.runtime import engine, foreign, hosts
-from unity.runtime.engine import ENTRY_POINTS, Compiled, Loader, loader_of
-from unity.runtime.engine_kernel import EngineCode
-from unity.runtime.foreign import Provider
-from unity.runtime.foreign_library import ForeignLibrary, LibraryRecord, digest_of
+from unity.runtime import hosts
+from unity.runtime.engines import engine
+from unity.runtime.engines.engine import ENTRY_POINTS, Compiled, Loader, loader_of
+from unity.runtime.engines.engine_kernel import EngineCode
 from unity.runtime.hosts import Key, host_of
-from unity.runtime.libraries import LIBRARIES
+from unity.runtime.linking import foreign
+from unity.runtime.linking.foreign import Provider
+from unity.runtime.linking.foreign_library import ForeignLibrary, LibraryRecord, digest_of
+from unity.runtime.linking.libraries import LIBRARIES
 from unity.runtime.vm import Host
 
 from .manifest import EngineRecord, Manifest

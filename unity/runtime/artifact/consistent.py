@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.dtype import NAMES, dtype
-from unity.runtime.foreign import library_of
+from unity.runtime.bytecode import ConstantInfo, Program
+from unity.runtime.bytecode.verify import MalformedError
+from unity.runtime.linking.foreign import library_of
 from unity.runtime.native_info import API
-from unity.runtime.program import ConstantInfo, Program
-from unity.runtime.verify import MalformedError
 
 from .manifest import Manifest
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unity.errors import UnityError
-from unity.ir.aligned import LINE, places
+from unity.ir.arrays.aligned import LINE, places
 
 from .authentic import FIELD, UNKNOWN, check_signature, signed
 from .replacing import replacing

@@ -10,11 +10,11 @@ from typing import Annotated
 
 from unity.errors import UnityError
 from unity.machine.target import Target
-from unity.runtime.foreign_library import LibraryRecord
+from unity.runtime.bytecode import Rank
 from unity.runtime.hosts import HostRecord
 from unity.runtime.image import Option
+from unity.runtime.linking.foreign_library import LibraryRecord
 from unity.runtime.native_info import NativeInfo
-from unity.runtime.program import Rank
 from unity.runtime.records import Index, Range, RecordError, decode, encode
 
 FORMAT = 2
@@ -36,7 +36,7 @@ class PieceRecord:
 class EngineRecord:
     """A kernel that an engine computes; its data is the piece ``engine/<name>``.
 
-    The fields are those of `unity.runtime.engine_kernel.EngineCode`.
+    The fields are those of `unity.runtime.engines.engine_kernel.EngineCode`.
     """
 
     name: str

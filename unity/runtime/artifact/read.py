@@ -17,15 +17,15 @@ import numpy as np
 from unity.arguments import public
 from unity.errors import UnityError, UnsupportedError
 from unity.ir.dtype import Array, dtype
+from unity.runtime.bytecode import ConstantInfo, Program
+from unity.runtime.bytecode.program_json import from_json
+from unity.runtime.bytecode.verify import MalformedError, verify_program
 from unity.runtime.executable import Executable
 from unity.runtime.explanation import Explanation
 from unity.runtime.host import available_cpus
 from unity.runtime.hosts import known_hosts
 from unity.runtime.image import Image
 from unity.runtime.instantiate import instantiate
-from unity.runtime.program import ConstantInfo, Program
-from unity.runtime.program_json import from_json
-from unity.runtime.verify import MalformedError, verify_program
 
 from .authentic import FIELD, checked_key
 from .callees import Callees, find, require_known

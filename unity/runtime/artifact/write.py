@@ -8,10 +8,10 @@ import numpy as np
 
 from unity.errors import UnityError, UnsupportedError
 from unity.ir.dtype import Array, dtype
-from unity.runtime.engine_kernel import EngineCode
+from unity.runtime.bytecode.program_json import to_json
+from unity.runtime.engines.engine_kernel import EngineCode
 from unity.runtime.hosts import HostRecord, record_of
 from unity.runtime.image import Image
-from unity.runtime.program_json import to_json
 
 from .authentic import checked_key
 from .checksum import checksum

@@ -1,1 +1,1 @@
-"""The engines that Unity brings, as far as running needs them."""
+"""External engines: what running asks of one (`engine.py`), and those that Unity brings."""

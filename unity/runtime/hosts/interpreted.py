@@ -3,7 +3,7 @@
 They call Python, or have inside what native code does not know the size of. Arguments are copied,
 since Python may keep them; results are put where native code wants them, and kept until the call
 from Python ends: objects among them live by that, and where native code fails the bytecode takes
-them in place of a second call (`unity.runtime.effects.Replies`).
+them in place of a second call (`unity.runtime.bytecode.effects.Replies`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dtype import HANDLE, dtype
-from unity.runtime import program as p
+from unity.runtime import bytecode as bc
+from unity.runtime.bytecode.effects import Reader, array_at, note_given
+from unity.runtime.bytecode.sizes import evaluate
 from unity.runtime.check import Value
-from unity.runtime.effects import Reader, array_at, note_given
 from unity.runtime.failure import CalledFrom
 from unity.runtime.native_info import ENDED, FAILED
-from unity.runtime.sizes import evaluate
 from unity.runtime.vm import VM
 
 
@@ -70,11 +70,11 @@ class Interpreted:
             return
         functions = self.vm.program.functions
         code, instruction = functions[function], functions[caller].code[place]
-        assert isinstance(instruction, p.CallFunction)
+        assert isinstance(instruction, bc.CallFunction)
         reader = Reader(functions[caller], table, copies=True)
         args = [reader.value(argument) for argument in instruction.args]
         kept = [] if count == 1 else self.given.pop(state)
-        with CalledFrom(instruction.where if code.name.startswith(p.EXTERN) else ""):
+        with CalledFrom(instruction.where if code.name.startswith(bc.EXTERN) else ""):
             result = self.vm.call(function, args, self.vm.argument(function))
         known = list((ctypes.c_int64 * len(code.symbols)).from_address(slots))
         leaves = list(_leaves(code.result, result))
@@ -84,28 +84,28 @@ class Interpreted:
         self.given[state] = [*kept, result]  # only now: who raises ends the call from Python
 
 
-def _put(value: Value, spec: p.Spec, place: int, slots: Sequence[int], what: str) -> None:
+def _put(value: Value, spec: bc.Spec, place: int, slots: Sequence[int], what: str) -> None:
     """Put a result where native code wants it.
 
     Raises:
         UnityError: It is a tensor, and not of the shape that the program says.
     """
     match spec:
-        case p.TensorSpec(str(name), tuple(shape)):
+        case bc.TensorSpec(str(name), tuple(shape)):
             dims = tuple(evaluate(size, slots) for size in shape)
             if not isinstance(value, np.ndarray) or value.shape != dims:
                 got = value.shape if isinstance(value, np.ndarray) else value
                 raise UnityError(f"{what}: expected a tensor of {dims}, got {got}")
             array_at(place, dims, dtype(name).numpy)[...] = value
-        case p.ScalarSpec(name):
+        case bc.ScalarSpec(name):
             array_at(place, (), dtype(name).numpy)[()] = value
         case _:
             array_at(place, (), HANDLE.numpy)[()] = id(value)
 
 
-def _leaves(spec: p.Spec, value: Value) -> Iterator[tuple[p.Spec, Value]]:
+def _leaves(spec: bc.Spec, value: Value) -> Iterator[tuple[bc.Spec, Value]]:
     """What a result is made of; an object may be a tuple itself."""
-    if isinstance(spec, p.TupleSpec):
+    if isinstance(spec, bc.TupleSpec):
         assert isinstance(value, tuple)
         for field, part in zip(spec.fields, value, strict=True):
             yield from _leaves(field, part)

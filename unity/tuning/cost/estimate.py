@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, gcd, log2, prod
 
-from unity.ir.aligned import LINE
+from unity.ir.arrays.aligned import LINE
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.machine.target import Target

@@ -21,8 +21,8 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.module import IRModule
-from unity.ir.representative import of_symbol
 from unity.ir.stmt import PrimFunc
+from unity.ir.symbols.representative import of_symbol
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.machine.target import Target

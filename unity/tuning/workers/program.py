@@ -18,9 +18,9 @@ import numpy as np
 
 from unity.codegen.workers.child import Message
 from unity.ir.dtype import Array, dtype
+from unity.runtime.bytecode import CallKernel, KernelInfo, Return
 from unity.runtime.executable import Executable
 from unity.runtime.kernel_timer import NativeKernel
-from unity.runtime.program import CallKernel, KernelInfo, Return
 from unity.runtime.vm import Kernel
 
 from ..race import median_ratio

@@ -19,8 +19,8 @@ from tests.interpreter.test_pipeline import arrays
 from unity.codegen.vm.native import module as native_module
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
+from unity.runtime.bytecode import FunctionCode, Program
 from unity.runtime.hosts import registered
-from unity.runtime.program import FunctionCode, Program
 from unity.script import parse
 from unity.transform.graph import InlineFunctions
 

@@ -19,8 +19,8 @@ from unity.ir.dtype import Array
 from unity.ir.graph import CallTir
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings, walk_stmt
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.op.check import check_types
 from unity.script import parse

@@ -12,8 +12,8 @@ from unity.ir.graph import Call, Op
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context

@@ -14,8 +14,8 @@ from unity.interpreter import interpret
 from unity.ir.dtype import BFLOAT16, Array
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.script import parse, print_module
 from unity.transform.graph import ConvertLayout, EliminateDeadCode
 from unity.transform.passes import Context

@@ -17,7 +17,7 @@ from unity.interpreter import interpret
 from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, DType
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.op.accumulate import real
 from unity.op.check import check_types

@@ -15,9 +15,9 @@ from unity.ir.dims import Dynamic, dim, floordiv
 from unity.ir.dtype import Array
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
-from unity.ir.representative import IMAGES
-from unity.ir.verify import verify
+from unity.ir.symbols.representative import IMAGES
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.op.convolution.conv_winograd import sampled_error
 from unity.script import parse
 from unity.transform.graph import ConvertWinograd

@@ -12,8 +12,8 @@ from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.graph import Call, Constant, Op
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.op.contraction.matmul_packed import matrix, panels
 from unity.script import parse
 from unity.transform.graph import FoldConstants, PackWeights

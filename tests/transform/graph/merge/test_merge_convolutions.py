@@ -13,8 +13,8 @@ from tests.transform.graph.memory.moving import kernels
 from unity.interpreter import interpret
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
+from unity.ir.well_formed.verify import verify
 from unity.script import parse
 from unity.transform import Context
 from unity.transform.graph import EliminateDeadCode, MergeConvolutions

@@ -9,7 +9,7 @@ import unity
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.script import parse, print_module
 from unity.transform import Context
 from unity.transform.graph import SimplifyOps

@@ -13,7 +13,7 @@ from tests.generators.graph import module as random_module
 from unity.codegen.engine import InterpreterEngine
 from unity.errors import UnityError
 from unity.interpreter import interpret
-from unity.runtime.program import CallHost
+from unity.runtime.bytecode import CallHost
 from unity.script import parse
 from unity.transform.graph.resolve import ENGINES, ResolveOption
 

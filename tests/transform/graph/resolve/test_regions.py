@@ -15,7 +15,7 @@ from unity.ir.dtype import FLOAT32
 from unity.ir.graph import ShapeValue, Tuple, Var
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
-from unity.ir.verify import verify
+from unity.ir.well_formed.verify import verify
 from unity.op.builder import GraphBuilder
 from unity.script import parse
 from unity.transform import Context

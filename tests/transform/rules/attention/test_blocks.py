@@ -15,8 +15,8 @@ from unity.ir.dtype import dtype
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, PrimFunc
 from unity.ir.types import TensorType
-from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.op.infer import infer_call
 from unity.op.registry import attr_value

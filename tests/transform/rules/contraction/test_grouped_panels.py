@@ -15,11 +15,11 @@ from tests.codegen.llvm.run_kernel import HOST, run
 from tests.rotation import examples
 from unity.codegen.llvm import compile_kernels
 from unity.interpreter import run_prim_func
-from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
 from unity.ir.dtype import BFLOAT16, FLOAT32, Array
 from unity.ir.marks import INSTRUCTION
 from unity.ir.stmt import For, PrimFunc
+from unity.ir.symbols.convert import size_var
 from unity.ir.visit import walk_stmt
 from unity.machine.dot_units import DotForm, has_dot
 from unity.machine.target import Target

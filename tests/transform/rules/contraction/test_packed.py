@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.transform.tensor.kernels import after, assert_same
 from unity.arith.polynomial import from_expr
-from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, dim, floordiv
 from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Imm, PrimVar, imm
 from unity.ir.stmt import Allocate, Evaluate, For, IfThen, PrimFunc, Store
+from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.script import parse

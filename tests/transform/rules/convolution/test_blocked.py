@@ -12,13 +12,13 @@ import pytest
 from tests.transform.cases import floats
 from tests.transform.tensor.kernels import assert_same
 from unity.interpreter import run_prim_func
-from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
 from unity.ir.dtype import INT64, Array
 from unity.ir.equality import structural_equal
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, Intrinsic, Load, SizeVar
 from unity.ir.stmt import Allocate, Block, Evaluate, For, PrimFunc
+from unity.ir.symbols.convert import size_var
 from unity.ir.visit import walk_prim, walk_stmt
 from unity.machine.machine import Machine
 from unity.machine.target import Target

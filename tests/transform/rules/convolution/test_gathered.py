@@ -11,10 +11,10 @@ from tests.transform.cases import floats
 from tests.transform.rules.convolution.test_blocked import kernel
 from tests.transform.rules.kernels import lowered
 from unity.interpreter import run_prim_func
-from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
 from unity.ir.prim_expr import Imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc
+from unity.ir.symbols.convert import size_var
 from unity.ir.visit import variables, walk_stmt
 from unity.transform.passes import Context
 from unity.transform.rules.default import default_rules, default_schedule, schedule

@@ -20,8 +20,8 @@ from unity.ir.dtype import BFLOAT16, FLOAT32, Array
 from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, For, PrimFunc
-from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.ir.well_formed.verify import verify
 from unity.machine.dot_units import has_dot
 from unity.machine.target import Target
 from unity.op.convolution.conv_interleaved import interleaved, interleaved_lines

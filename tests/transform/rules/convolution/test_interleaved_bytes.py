@@ -15,8 +15,8 @@ from unity.ir.dtype import INT8, INT32, UINT8, Array
 from unity.ir.marks import INSTRUCTION
 from unity.ir.module import IRModule
 from unity.ir.stmt import For, PrimFunc
-from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.ir.well_formed.verify import verify
 from unity.machine.dot_units import has_dot
 from unity.op.convolution.conv_interleaved import interleaved, interleaved_lines
 from unity.op.table import OPS

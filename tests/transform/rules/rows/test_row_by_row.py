@@ -18,8 +18,8 @@ from unity.ir.dims import Dim, dim
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, Intrinsic, Load, PrimExpr
 from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
-from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.transform.rules.default import default_rules, schedule
 

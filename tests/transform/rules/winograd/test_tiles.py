@@ -14,11 +14,11 @@ from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
-from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
 from unity.ir.marks import COMPACT, TAIL
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, imm
 from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Seq, Store
+from unity.ir.symbols.convert import size_var
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.op.table import OPS

@@ -16,7 +16,7 @@ from unity.ir.dims import Dim, as_dim, dim_max, dim_min, equal
 from unity.ir.graph import Constant
 
 from ..node import Node, Outcome
-from ..tensors import array_of
+from ..reading.tensors import array_of
 
 
 def constant_states(body: onnx.GraphProto, count: int) -> list[int]:

@@ -26,8 +26,8 @@ from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
 from unity.ir.types import TensorType
 
 from ..node import Converter, Node, Outcome, Value
+from ..reading.tensors import array_of, check_declared
 from ..sequences.held import Held, Listed, Maybe
-from ..tensors import array_of, check_declared
 from .appended import appended
 from .counting import constant_states, counted_steps, without_states
 from .states import State, enter, enter_step, stack_of, states_of

@@ -12,7 +12,7 @@ from unity.ir.graph import Expr, Scan, Tuple
 from unity.ir.types import TensorType
 
 from ..node import Converter, Node, Value
-from ..tensors import check_declared
+from ..reading.tensors import check_declared
 
 
 def _scan(node: Node) -> list[Value]:

@@ -8,8 +8,8 @@ from unity.ir.dims import Dim, equal
 from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.graph import Expr
 
-from ..integers import centred
 from ..node import Converter, Node, Value
+from ..quantized.integers import centred
 from .heads import (
     MASKED,
     attended,

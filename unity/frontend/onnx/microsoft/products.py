@@ -8,10 +8,10 @@ from unity.frontend.products import matmul
 from unity.ir.dtype import FLOAT32, INT32, UINT8, Array
 from unity.ir.graph import Constant, Expr
 
-from ..cells import activations
 from ..layers import convolution
 from ..linear import gemm
 from ..node import Converter, Node, Value
+from ..recurrence.cells import activations
 
 
 def _fused_matmul(node: Node) -> Value:

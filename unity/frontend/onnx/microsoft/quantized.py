@@ -12,10 +12,10 @@ from unity.frontend.products import matmul
 from unity.ir.dtype import FLOAT32, INT32
 from unity.ir.graph import Expr
 
-from ..dynamic import dynamically_quantized
-from ..integers import centred
 from ..node import Converter, Node, Value
 from ..pooling import average_pool, global_average
+from ..quantized.dynamic import dynamically_quantized
+from ..quantized.integers import centred
 
 
 def _real(node: Node, value: int, scale: int, zero: int, axis: int | None = None) -> Expr:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .. import quantization, recurrent
 from ..node import Converter
+from ..quantized import quantization
+from ..recurrence import recurrent
 from . import attention, grouped, norms, products, quantized
 
 DOMAIN = "com.microsoft"

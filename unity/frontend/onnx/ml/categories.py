@@ -12,8 +12,8 @@ from unity.ir.dtype import BOOL, FLOAT32, INT64, Array, dtype
 from unity.ir.graph import Constant, Expr
 
 from ..node import Converter, Node, Value
+from ..reading.tensors import array_of
 from ..strings import is_strings, texts_of
-from ..tensors import array_of
 
 _FAMILIES = ("strings", "int64s", "floats")
 

@@ -19,7 +19,7 @@ from unity.ir.dtype import INT64
 from unity.ir.graph import Expr, Tuple
 
 from ..node import Converter, Node, Outcome, Value
-from ..tensors import dtype_of
+from ..reading.tensors import dtype_of
 from .held import Listed, listed, ragged, tensor_of
 
 

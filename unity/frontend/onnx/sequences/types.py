@@ -14,8 +14,8 @@ from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Expr, Tuple
 from unity.ir.types import TensorType, TupleType, Type
 
+from ..reading.tensors import dtype_of
 from ..strings import STRING
-from ..tensors import dtype_of
 from .held import (
     Form,
     Held,

@@ -9,7 +9,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.frontend.fourier import Complex, each, mirrored, transformed
 from unity.frontend.onnx.node import Converter, Node, Value
-from unity.frontend.onnx.tensors import dtype_of
+from unity.frontend.onnx.reading.tensors import dtype_of
 from unity.frontend.reshaping import reshaped
 from unity.frontend.run_time.axes import between
 from unity.frontend.run_time.slicing import scalar

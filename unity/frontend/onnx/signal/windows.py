@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import pi
 
 from unity.frontend.onnx.node import Converter, Node, Value
-from unity.frontend.onnx.tensors import dtype_of
+from unity.frontend.onnx.reading.tensors import dtype_of
 from unity.frontend.run_time.vectors import vector_of
 from unity.ir.dims import as_dim
 from unity.ir.dtype import FLOAT32, FLOAT64

@@ -16,7 +16,7 @@ from unity.ir.dtype import BOOL, INT64, UINT8, DType
 from unity.ir.types import Shape, TensorType
 
 from ..node import Converter, Node, Value
-from ..tensors import dtype_of
+from ..reading.tensors import dtype_of
 
 
 def _emitted(

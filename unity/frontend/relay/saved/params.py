@@ -17,8 +17,8 @@ import ml_dtypes
 import numpy as np
 
 from unity.errors import Span, UnityError
+from unity.ir.arrays.mapped import MappedFile, map_file
 from unity.ir.dtype import Array
-from unity.ir.mapped import MappedFile, map_file
 
 LIST_MAGIC = 0xF7E58D4F05049CB7
 TENSOR_MAGIC = 0xDD5E40F096B4A13F

@@ -1,0 +1,1 @@
+"""Nodes of quantized models: tensors made integers and back, products and convolutions of them."""

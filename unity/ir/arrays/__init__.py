@@ -1,0 +1,1 @@
+"""Arrays of constants: those that lie in a file, and where they begin in memory."""

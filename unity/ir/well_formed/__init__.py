@@ -1,0 +1,1 @@
+"""The verifiers of modules and of prim funcs."""
