@@ -209,8 +209,12 @@ def test_a_strategy_leaves_a_point_that_has_no_neighbours(method: str) -> None:
     assert {p.space for p in points} == {"rows_at_once", "multi_level_tiles"}
 
 
-def test_what_those_who_compile_it_would_refuse_is_not_tried() -> None:
-    """Steps that a space is trusted with are asked for their legality before they cost a trial."""
+@pytest.mark.parametrize("count", [1, 4])
+def test_what_those_who_compile_it_would_refuse_is_not_tried(count: int) -> None:
+    """Steps that a space is trusted with are asked for their legality before they cost a trial.
+
+    A search does not end where all that it drew at once is refused.
+    """
 
     def sometimes(sch: Schedule) -> None:
         rows, _, summed = sch.get_loops("b0")
@@ -222,7 +226,7 @@ def test_what_those_who_compile_it_would_refuse_is_not_tried() -> None:
     spaces = [ProgramSpace(task.func, task.target, sometimes, proven=True)]
     search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
     proposed: list[Proposal] = []
-    while proposals := search.propose(4):
+    while proposals := search.propose(count):
         proposed += proposals
         for proposal in proposals:
             search.tell(proposal, Measured(2.0, 1.0))

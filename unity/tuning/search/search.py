@@ -151,16 +151,20 @@ class Search:
         wanted = count - len(first)
         if wanted <= 0:
             return first[:count]
-        times = (POOL if self.trials else 2) if self._strategy.ranked else 1
-        pool = self._pool(wanted * times)
-        if self._strategy.ranked:
-            pool = self._ordered(pool, wanted)
-        chosen = list(islice(self._legal(pool), wanted))
-        if not chosen and not first:
-            self.exhausted = True
-            return []
+        chosen = self._chosen(wanted)
+        self.exhausted = not (first or chosen)
         self._take(chosen)
         return [*first, *chosen]
+
+    def _chosen(self, wanted: int) -> list[Proposal]:
+        """Some that the strategy has; of a pool that is refused whole, what it has then."""
+        ranked = self._strategy.ranked
+        times = (POOL if self.trials else 2) if ranked else 1
+        while pool := self._pool(wanted * times):
+            inviting = self._ordered(pool, wanted) if ranked else pool
+            if chosen := list(islice(self._legal(inviting), wanted)):
+                return chosen
+        return []
 
     def _legal(self, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
         """Those whose steps are legal where none is trusted, as whoever uses a record has it.
