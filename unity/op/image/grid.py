@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -28,7 +28,8 @@ _SAMPLE = (
     attr("padding_mode", TEXT, "zeros"),
     attr("align_corners", FLAG, False),
 )
-_METHODS = ("bilinear", "nearest", "bicubic")
+_TAPS = {"bilinear": 2, "nearest": 1, "bicubic": 4}
+"""Pixels along an axis that each method reads."""
 _PADDINGS = ("zeros", "border", "reflection")
 _ALPHA = -0.75
 """Of cubic interpolation, as torch has it."""
@@ -108,7 +109,7 @@ def _sample_infer(call: OpCall) -> Type:
     x, grid = ranked(call, 0, 4), ranked(call, 1, 4)
     kind = common_dtype(call, (float_tensor(call, 0), float_tensor(call, 1)))
     for name, choices in (
-        ("method", _METHODS),
+        ("method", (*_TAPS,)),
         ("layout", ("NCHW",)),
         ("padding_mode", _PADDINGS),
     ):
@@ -130,7 +131,9 @@ def _sample_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
     assert isinstance(x, te.Tensor)
     assert isinstance(grid, te.Tensor)
     dims, out = known(result)
-    wide = working_dtype(out)
+    wide, method = working_dtype(out), attrs["method"]
+    taps = _TAPS[str(method)]
+    places = (dims[0], *dims[2:])
 
     def number(value: float) -> PrimExpr:
         return imm(value, wide)
@@ -164,40 +167,53 @@ def _sample_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
             at = folded(at, extent)
         return at if attrs["padding_mode"] == "zeros" else inside(at, extent)
 
-    def taps(at: PrimExpr, extent: PrimExpr) -> list[tuple[PrimExpr, PrimExpr]]:
-        method = attrs["method"]
+    def position(value: PrimExpr, k: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        """The coordinate of the pixel that tap `k` of an axis reads."""
+        at = coordinate(value, extent)
         if method == "nearest":
-            return [(te.round_(moved(at, extent)), number(1))]
+            return te.round_(moved(at, extent))
+        if method == "bilinear":
+            return te.floor(moved(at, extent)) + te.cast(k, wide)
+        return moved(te.floor(at) + te.cast(k - 1, wide), extent)
+
+    def weight(value: PrimExpr, k: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        """What tap `k` of an axis counts, by how far from it the coordinate is."""
+        at = coordinate(value, extent)
         if method == "bilinear":
             at = moved(at, extent)
-        base = te.floor(at)
-        t = at - base
-        if method == "bilinear":
-            return [(base, number(1) - t), (base + number(1), t)]
-        a, t2, t3 = _ALPHA, t * t, t * t * t
-        weights = (
-            (t3 - t2 * number(2) + t) * number(a),
-            t3 * number(a + 2) - t2 * number(a + 3) + number(1),
-            t2 * number(2 * a + 3) - t3 * number(a + 2) - t * number(a),
-            (t2 - t3) * number(a),
+            rest = at - te.floor(at)
+            return te.select(k > 0, rest, number(1) - rest)
+        away, a = te.abs_(at - te.floor(at) - te.cast(k - 1, wide)), _ALPHA
+        near = (away * number(a + 2) - number(a + 3)) * away * away + number(1)
+        far = ((away * number(a) - number(5 * a)) * away + number(8 * a)) * away - number(4 * a)
+        return te.select(away <= number(1), near, far)
+
+    def stage(of: Callable[[PrimExpr, PrimExpr, PrimExpr], PrimExpr], axis: int) -> te.Tensor:
+        """Positions or weights of all taps along an axis: the same for every channel."""
+        return te.compute(
+            (places[0], taps, *places[1:]),
+            lambda n, k, i, j: of(te.cast(grid[n, 1 - axis, i, j], wide), k, x.shape[2 + axis]),
+            f"{of.__name__}_{'yx'[axis]}",
         )
-        return [(moved(base + number(k - 1.0), extent), w) for k, w in enumerate(weights)]
+
+    ys, xs = stage(position, 0), stage(position, 1)
+    weights = None if taps == 1 else (stage(weight, 0), stage(weight, 1))
 
     def element(n: PrimExpr, c: PrimExpr, i: PrimExpr, j: PrimExpr) -> PrimExpr:
-        x_at = coordinate(te.cast(grid[n, 0, i, j], wide), x.shape[3])
-        y_at = coordinate(te.cast(grid[n, 1, i, j], wide), x.shape[2])
         total: PrimExpr = number(0)
-        for (y, wy), (z, wx) in product(taps(y_at, x.shape[2]), taps(x_at, x.shape[3])):
+        for k, m in product(range(taps), repeat=2):
+            row, column = ys[n, k, i, j], xs[n, m, i, j]
             seen = te.all_true(
-                y >= number(0),
-                y <= te.cast(x.shape[2] - 1, wide),
-                z >= number(0),
-                z <= te.cast(x.shape[3] - 1, wide),
+                row >= number(0),
+                row <= te.cast(x.shape[2] - 1, wide),
+                column >= number(0),
+                column <= te.cast(x.shape[3] - 1, wide),
             )
-            row = te.cast(inside(y, x.shape[2]), INT64)
-            column = te.cast(inside(z, x.shape[3]), INT64)
-            value = te.select(seen, te.cast(x[n, c, row, column], wide), number(0))
-            total = total + value * (wy * wx)  # weights of NaN are NaN, outside as well
+            at = (te.cast(inside(v, x.shape[2 + a]), INT64) for a, v in enumerate((row, column)))
+            value: PrimExpr = te.select(seen, te.cast(x[n, c, *at], wide), number(0))
+            if weights is not None:  # those of NaN are NaN, outside as well
+                value = value * (weights[0][n, k, i, j] * weights[1][n, m, i, j])
+            total = total + value
         return te.cast(total, out)
 
     return te.compute(dims, element, "grid_sample")
