@@ -339,3 +339,23 @@ def test_data_and_floats_keep_their_arithmetic() -> None:
 def test_unchanged_expressions_are_the_same_objects() -> None:
     e = simplify(X * 64 + J * 8 + K)
     assert simplify(e) is e
+
+
+def test_places_in_a_map_that_are_kept_inside_by_minima_lie_inside() -> None:
+    rows, columns, images = SizeVar("rows"), SizeVar("columns"), SizeVar("images")
+    image, i, j = PrimVar("image"), PrimVar("i"), PrimVar("j")
+    known = Analyzer().with_extent(image, imm(0), images)
+
+    def held(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        return Binary("min", Binary("max", index, imm(0)), extent - 1)
+
+    place = image * (rows * columns) + held(i, rows) * columns + held(j, columns)
+    assert known.prove(place < images * rows * columns)
+    assert not known.prove(place < images * rows * columns - 1)
+    assert not known.prove(Compare("ge", place, imm(0)))  # of no rows, it is -1 of them
+    some = known.with_range(rows, 1, None).with_range(columns, 1, None)
+    assert some.prove(Compare("ge", place, imm(0)))
+    signed = PrimVar("signed")  # times what may be negative, the smaller one is the larger
+    least = Binary("min", i, imm(3)) * signed
+    assert not Analyzer().prove(least <= signed * 3)
+    assert Analyzer().with_range(signed, 0, None).prove(least <= signed * 3)

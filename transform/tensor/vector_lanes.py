@@ -69,6 +69,7 @@ class LaneWriter:
         self._varying: dict[int, tuple[PrimExpr, bool]] = {}
         self._inside: dict[tuple[int, int], tuple[Analyzer, Load, bool]] = {}
         self._stored: tuple[Store, PrimExpr | None] | None = None
+        self._ahead: dict[PrimExpr, PrimVar] = {}  # what the store at hand loads in all lanes
 
     def stmt(self, s: Stmt, mask: PrimExpr | None = None) -> Stmt:
         """The statement on vectors; `mask` says which lanes run, None for all.
@@ -111,11 +112,14 @@ class LaneWriter:
         index = self._place(s.buffer, s.indices[0], mask)
         if index.dtype.lanes == 1:
             raise CannotVectorize  # every lane would write the one element
-        self._stored = s, mask
+        self._stored, self._ahead = (s, mask), {}
         value = self._wide(self.expr(s.value, mask))
         self._stored = None
         predicate = None if mask is None else self._wide(mask)
-        return Store(buffer, (index,), value, predicate, s.span)
+        made: Stmt = Store(buffer, (index,), value, predicate, s.span)
+        for load, var in reversed(self._ahead.items()):
+            made = Let(var, load, made)
+        return made
 
     def _branch(self, s: IfThen, mask: PrimExpr | None) -> Stmt:
         condition = self.expr(s.condition, mask)
@@ -267,13 +271,51 @@ class LaneWriter:
             if isinstance(condition, Imm):
                 return self.expr(e.then if condition.value else e.orelse, mask)
             return Select(condition, *self._alike(e.then, e.orelse, mask))
-        then = self.expr(e.then, _both(mask, condition) if _has_load(e.then) else mask)
-        orelse = self.expr(e.orelse, _both(mask, Not(condition)) if _has_load(e.orelse) else mask)
+        then = self._chosen(e.then, condition, mask)
+        orelse = self._chosen(e.orelse, Not(condition), mask)
         return Select(condition, self._wide(then), self._wide(orelse))
+
+    def _chosen(self, e: PrimExpr, condition: PrimExpr, mask: PrimExpr | None) -> PrimExpr:
+        """What is chosen in some lanes; picked from memory in all of them, where all lanes may.
+
+        Picking is an instruction or more for each lane, and a branch for it under a mask.
+        """
+        if not _has_load(e):
+            return self.expr(e, mask)
+        if self._stored is None or not _picks(e) or not self._may_load(e):
+            return self.expr(e, _both(mask, condition))
+        value = self._wide(self.expr(e))
+        return self._ahead.setdefault(value, PrimVar("picked", value.dtype))
+
+    def _may_load(self, e: PrimExpr) -> bool:
+        """Whether all that an expression reads may be read in every lane."""
+        match e:
+            case Load(predicate=None):
+                return all(map(self._may_load, e.indices)) and self._in_bounds(e)
+            case Load():
+                return False
+            case Select() if not self._varies(e.condition):
+                if not self._may_load(e.condition):
+                    return False
+                outside, found = self.known, True
+                for part, holds in ((e.then, e.condition), (e.orelse, Not(e.condition))):
+                    self.known = outside.with_condition(holds)
+                    found = found and self._may_load(part)
+                self.known = outside
+                return found
+            case Binary() if self._may_divide_by_zero(e):
+                return False
+            case _:
+                return all(map(self._may_load, prim_children(e)))
 
 
 def _has_load(e: PrimExpr) -> bool:
     return bool(prim_loads(e))
+
+
+def _picks(e: PrimExpr) -> bool:
+    """Whether an expression loads from where something that it loads says."""
+    return any(_has_load(i) for load in prim_loads(e) for i in load.indices)
 
 
 def _is_beside(e: Load, stored: Store) -> bool:

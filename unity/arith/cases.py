@@ -16,6 +16,7 @@ from .polynomial import Poly
 
 _DEPTH = 5
 """Atoms replaced one after another, at most."""
+_CHOICES = ("min", "max")
 
 
 def holds(condition: Compare, known: Known) -> bool:
@@ -61,10 +62,13 @@ def nonnegative(p: Poly, known: Known, depth: int = _DEPTH) -> bool:
 
 def _by_cases(p: Poly, known: Known, depth: int) -> bool:
     for monomial, c in p.items():
-        if len(monomial) != 1 or not isinstance(monomial[0], Binary):
-            continue
         rest = {m: x for m, x in p.items() if m != monomial}
-        found = _without(monomial[0], c, rest, known, depth - 1)
+        if len(monomial) != 1:
+            found = _without_factor(monomial, c, rest, known, depth - 1)
+        elif isinstance(monomial[0], Binary):
+            found = _without(monomial[0], c, rest, known, depth - 1)
+        else:
+            continue
         if found is not None:
             return found
     return any(nonnegative(q, known, depth - 1) for q in _at_limits(p, known))
@@ -82,6 +86,26 @@ def _at_limits(p: Poly, known: Known) -> list[Poly]:
             rest = {m: x for m, x in p.items() if m != monomial}
             found.append(poly.add(rest, at, c))
     return found
+
+
+def _without_factor(
+    monomial: poly.Monomial, c: int, rest: Poly, known: Known, depth: int
+) -> bool | None:
+    """The same of a product of a minimum or maximum and of what is never negative."""
+    choices = (k for k, x in enumerate(monomial) if isinstance(x, Binary) and x.op in _CHOICES)
+    at = next(choices, None)
+    if at is None:
+        return None
+    atom, others = monomial[at], (*monomial[:at], *monomial[at + 1 :])
+    if not isinstance(atom, Binary) or not all(is_nonnegative({(x,): 1}, known) for x in others):
+        return None
+
+    def bounded(e: PrimExpr) -> bool:
+        product = poly.multiply(known.exact(e), {others: c})
+        return nonnegative(poly.add(rest, product), known, depth)
+
+    alone = (atom.op == "max") == (c > 0)  # each of the two is a lower bound by itself
+    return (any if alone else all)(bounded(e) for e in (atom.a, atom.b))
 
 
 def _without(atom: Binary, c: int, rest: Poly, known: Known, depth: int) -> bool | None:

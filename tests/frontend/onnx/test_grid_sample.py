@@ -39,6 +39,18 @@ def test_maps_of_unknown_size(mode: str, padding: str, aligned: int) -> None:
         )
 
 
+def test_what_is_outside_is_zero_whatever_the_border_holds() -> None:
+    """Not zero times the border's infinity; of an image of no rows, all is outside."""
+    proto = model(GRAPH.format(mode="bilinear", padding="zeros", aligned=0), 16)
+    compiled = unity.compile(proto, cache=None)
+    x = np.full((1, 2, 3, 4), np.inf, np.float32)
+    outside = np.full((1, 9, 9, 2), 1.9, np.float32)
+    assert not np.asarray(compiled.run({"x": x, "grid": outside})["y"]).any()
+    none = np.asarray(compiled.run({"x": x[:, :, :0], "grid": outside * 0})["y"])
+    assert none.shape == (1, 2, 9, 9)
+    assert not none.any()
+
+
 def test_volumes_of_unknown_size() -> None:
     proto, rng = model(VOLUME, 20), np.random.default_rng(2)
     feeds = {

@@ -9,12 +9,13 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import INT64, Array
-from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.dtype import INT32, INT64, Array
+from unity.ir.prim_expr import Compare, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 from unity.op.accumulate import Real, real, rounded, working_dtype
 from unity.op.argument import common_dtype, float_tensor, ranked, require_equal, shape, type_text
 from unity.op.attribute import FLAG, TEXT
+from unity.op.indexing.gather import safe_read
 from unity.op.reduction.reduce import known
 from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from unity.op.sampling import Sampler, sample
@@ -168,13 +169,15 @@ def _sample_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
         return at if attrs["padding_mode"] == "zeros" else inside(at, extent)
 
     def position(value: PrimExpr, k: PrimExpr, extent: PrimExpr) -> PrimExpr:
-        """The coordinate of the pixel that tap `k` of an axis reads."""
+        """The pixel along an axis that tap `k` reads; what is beyond an end is next to it."""
         at = coordinate(value, extent)
         if method == "nearest":
-            return te.round_(moved(at, extent))
-        if method == "bilinear":
-            return te.floor(moved(at, extent)) + te.cast(k, wide)
-        return moved(te.floor(at) + te.cast(k - 1, wide), extent)
+            at = te.round_(moved(at, extent))
+        elif method == "bilinear":
+            at = te.floor(moved(at, extent)) + te.cast(k, wide)
+        else:
+            at = moved(te.floor(at) + te.cast(k - 1, wide), extent)
+        return te.cast(te.fmin(te.fmax(at, number(-1)), te.cast(extent, wide)), INT32)
 
     def weight(value: PrimExpr, k: PrimExpr, extent: PrimExpr) -> PrimExpr:
         """What tap `k` of an axis counts, by how far from it the coordinate is."""
@@ -202,15 +205,12 @@ def _sample_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
     def element(n: PrimExpr, c: PrimExpr, i: PrimExpr, j: PrimExpr) -> PrimExpr:
         total: PrimExpr = number(0)
         for k, m in product(range(taps), repeat=2):
-            row, column = ys[n, k, i, j], xs[n, m, i, j]
-            seen = te.all_true(
-                row >= number(0),
-                row <= te.cast(x.shape[2] - 1, wide),
-                column >= number(0),
-                column <= te.cast(x.shape[3] - 1, wide),
-            )
-            at = (te.cast(inside(v, x.shape[2 + a]), INT64) for a, v in enumerate((row, column)))
-            value: PrimExpr = te.select(seen, te.cast(x[n, c, *at], wide), number(0))
+            at = [te.cast(ys[n, k, i, j], INT64), te.cast(xs[n, m, i, j], INT64)]
+            held = [te.min_(te.max_(v, 0), x.shape[2 + a] - 1) for a, v in enumerate(at)]
+            value: PrimExpr = te.cast(safe_read(x, (n, c, *held), (2, 3)), wide)
+            if attrs["padding_mode"] == "zeros":
+                seen = te.all_true(*(Compare("eq", v, h) for v, h in zip(at, held, strict=True)))
+                value = te.select(seen, value, number(0))
             if weights is not None:  # those of NaN are NaN, outside as well
                 value = value * (weights[0][n, k, i, j] * weights[1][n, m, i, j])
             total = total + value
