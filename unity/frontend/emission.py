@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from unity.errors import Span, UnityError
-from unity.ir.dims import Dim, Symbol, equal, symbols_of
+from unity.ir.dims import Dim, Symbol, as_dim, equal, floordiv, symbols_of
 from unity.ir.dtype import DType
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple
 from unity.ir.types import Shape, ShapeType, TensorType
@@ -141,6 +141,20 @@ class Emission(Emitter):
         if not equal(size, expected):
             kind, name = ShapeType((expected,)), f"{self.label}_{what}"
             self.builder.match_cast(ShapeValue((size,)), kind, name, self.ruled(rule))
+
+    def divisible(self, value: Expr, axes: Sequence[int], by: int) -> Expr:
+        """A tensor some of whose dims are multiples of a number, which is checked when it runs.
+
+        Numbers that are none are left to the operator that takes it.
+        """
+        dims = list(self.shape_of(value))
+        for axis in axes:
+            whole = as_dim(floordiv(dims[axis], by) * by)
+            if is_symbolic(dims[axis]) and not equal(dims[axis], whole):
+                rule = f"its input's axis {axis} must be a multiple of {by}"
+                self.require(dims[axis], whole, f"axis_{axis}_divides_by_{by}", rule)
+                dims[axis] = whole
+        return self.agreed(value, dims)
 
     def ruled(self, rule: str) -> Span | None:
         """The node's place, for a check that demands something, said in words."""

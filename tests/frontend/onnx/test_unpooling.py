@@ -63,9 +63,10 @@ def test_blocks_that_do_not_fit_are_refused() -> None:
         "kernel_shape=[3, 2], strides=[2, 1], dilations=[2, 3], ceil_mode=1",
     ],
 )
-def test_places_of_maxima(options: str, compiled: bool) -> None:
+@pytest.mark.parametrize("extents", ["7, 8", "p, q"])
+def test_places_of_maxima(options: str, compiled: bool, extents: str) -> None:
     of = model(
-        f"g (float[n, 3, 7, 8] x) => (float[n, 3, h, w] y, int64[n, 3, h, w] places) "
+        f"g (float[n, 3, {extents}] x) => (float[n, 3, h, w] y, int64[n, 3, h, w] places) "
         f"{{ y, places = MaxPool<{options}>(x) }}"
     )
     x = np.random.default_rng(0).integers(-3, 3, (2, 3, 7, 8)).astype(np.float32)

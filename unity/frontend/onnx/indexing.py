@@ -13,7 +13,7 @@ from unity.frontend.run_time.padding import padded, without_ends
 from unity.frontend.run_time.slicing import placed, scalar, sliced
 from unity.frontend.run_time.vectors import Ints, ints_of, length_of
 from unity.frontend.sizes import Sizes, is_symbolic, sizes_of
-from unity.ir.dims import Dim, always_ge, as_dim, dim
+from unity.ir.dims import Dim, always_ge, as_dim, dim, dim_max, floordiv
 from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
 
@@ -283,6 +283,23 @@ def _pad(node: Node) -> Value:
     return node.op("nn.pad", x, tuple(widths), pad_mode=mode, pad_value=value)
 
 
+def _center_crop_pad(node: Node) -> Value:
+    """The middle of a tensor, or zeros around it; of an odd rest, what is behind it is larger."""
+    x, rank = node.tensor(0), node.rank(0)
+    given = node.ints_of("axes")
+    axes = range(rank) if given is None else [node.axis(a, rank) for a in given]
+    wanted = node.dims(1, "a shape")
+    if len(wanted) != len(axes):
+        raise UnityError(f"a shape of {len(wanted)} numbers for {len(axes)} axes")
+    widths: list[Dim] = [0] * (2 * rank)
+    for axis, extent in zip(axes, wanted, strict=True):
+        more = as_dim(extent - node.shape_of(x)[axis])
+        room, cut = dim_max(more, 0), dim_max(as_dim(-more), 0)
+        widths[2 * axis] = before = as_dim(floordiv(room, 2) - floordiv(cut, 2))
+        widths[2 * axis + 1] = as_dim(more - before)
+    return node.op("nn.pad", x, tuple(widths))
+
+
 def _pad_at_run_time(node: Node) -> Value:
     """Widths, axes or the value are known only at run time."""
     x, rank = node.tensor(0), node.rank(0)
@@ -376,6 +393,7 @@ CONVERTERS: dict[str, Converter] = {
     "ScatterND": _scatter_nd,
     "TensorScatter": _tensor_scatter,
     "Slice": _slice,
+    "CenterCropPad": _center_crop_pad,
     "Pad": _pad,
     "Compress": _compress,
     "NonZero": _non_zero,

@@ -221,12 +221,15 @@ def _tile(node: Node) -> Value:
 
 
 def _depth_to_space(node: Node) -> Value:
-    return node.op(
-        "depth_to_space",
-        node.tensor(0),
-        block_size=node.int_of("blocksize", 1),
-        mode=node.text_of("mode", "DCR"),
-    )
+    block = node.int_of("blocksize", 1)
+    x = _in_blocks(node, block * block, axes=(1,))
+    return node.op("depth_to_space", x, block_size=block, mode=node.text_of("mode", "DCR"))
+
+
+def _in_blocks(node: Node, by: int, axes: tuple[int, ...]) -> Expr:
+    """The image of a node; whether it can be cut into blocks shows at run time."""
+    x = node.tensor(0)
+    return node.divisible(x, axes, by) if by > 0 and node.rank(0) == 4 else x
 
 
 def _space_to_depth(node: Node) -> Value:
@@ -234,11 +237,12 @@ def _space_to_depth(node: Node) -> Value:
     mode, block = node.text_of("mode", "DCR"), node.int_of("blocksize", 1)
     if mode not in ("DCR", "CRD"):
         raise UnityError(f"mode {mode!r}; expected DCR or CRD")
-    found = node.op("space_to_depth", node.tensor(0), block_size=block)
+    x = _in_blocks(node, block, axes=(2, 3))
+    found = node.op("space_to_depth", x, block_size=block)
     if mode == "DCR":
         return found
     batch, wide, *extents = node.shape_of(found)
-    channels = node.shape_of(node.tensor(0))[1]
+    channels = node.shape_of(x)[1]
     split = node.op("reshape", found, (batch, block * block, channels, *extents))
     return node.op(
         "reshape", node.op("permute_dims", split, axes=(0, 2, 1, 3, 4)), (batch, wide, *extents)

@@ -81,29 +81,11 @@ def _by_places(node: Node, x: Expr, image: Shape, block: Shape, steps: _Steps) -
     rank = len(image)
     batch, wide, _ = node.shape_of(x)
     blocks: list[Dim] = []
-    at: Expr = Constant(np.zeros((), np.int64))
-    outside: Expr = Constant(np.zeros((), np.bool_))
     for axis, (extent, taps) in enumerate(zip(image, block, strict=True)):
-        stride, dilation = steps.strides[axis], steps.dilations[axis]
-        before, after = steps.pads[axis], steps.pads[rank + axis]
-        room = as_dim(extent + before + after - dilation * (taps - 1) - 1)
-        blocks.append(dim_max(as_dim(floordiv(room, stride) + 1), 0))
-        tap = node.op("arange", 0, taps, 1, dtype=INT64)
-        first = node.op("arange", 0, blocks[-1], 1, dtype=INT64)
-        tap = node.op("multiply", tap, node.number(dilation, tap))
-        first = node.op("multiply", first, node.number(stride, first))
-        first = node.op("subtract", first, node.number(before, first))
-        # The axes of the taps come first, then those of the blocks.
-        tap = node.op("reshape", tap, tuple(taps if k == axis else 1 for k in range(2 * rank)))
-        wanted = tuple(blocks[-1] if k == rank + axis else 1 for k in range(2 * rank))
-        pixel = node.op("add", tap, node.op("reshape", first, wanted))
-        size = node.materialize(sizes_of(extent))
-        for beyond in (
-            node.op("less", pixel, node.number(0, pixel)),
-            node.op("greater_equal", pixel, size),
-        ):
-            outside = node.op("logical_or", outside, beyond)
-        at = node.op("add", node.op("multiply", at, size), pixel)
+        around = steps.pads[axis] + steps.pads[rank + axis]
+        room = as_dim(extent + around - steps.dilations[axis] * (taps - 1) - 1)
+        blocks.append(dim_max(as_dim(floordiv(room, steps.strides[axis]) + 1), 0))
+    at, outside = _places(node, image, block, blocks, steps, range(rank))
     pixels, each = product(image), product((*block, *blocks))
     # What is beyond the image is written nowhere.
     at = node.op("where", outside, node.materialize(sizes_of(pixels)), at)
@@ -114,6 +96,47 @@ def _by_places(node: Node, x: Expr, image: Shape, block: Shape, steps: _Steps) -
     nothing = node.op("zeros", (rows, pixels), dtype=node.dtype_of(x))
     found = node.op("scatter_elements", nothing, at, values, axis=1, reduction="add")
     return node.op("reshape", found, (batch, channels, *image))
+
+
+def _places(
+    node: Node, image: Shape, block: Shape, blocks: Shape, steps: _Steps, order: Sequence[int]
+) -> tuple[Expr, Expr]:
+    """Which pixel each element of each block is, and whether it is beyond the image.
+
+    Args:
+        node: The node.
+        image: The extents of the image.
+        block: Those of a block.
+        blocks: How many blocks there are along each axis.
+        steps: How they lie in the image.
+        order: The axes by which pixels are counted, the slowest first.
+
+    Returns:
+        int64 and bool, both of the axes of a block, then those of the blocks; a pixel beyond the
+        image has some number.
+    """
+    rank = len(image)
+    at: Expr = Constant(np.zeros((), np.int64))
+    outside: Expr = Constant(np.zeros((), np.bool_))
+    for axis in order:
+        tap = node.op("arange", 0, block[axis], 1, dtype=INT64)
+        first = node.op("arange", 0, blocks[axis], 1, dtype=INT64)
+        first = node.agreed(first, (blocks[axis],))  # of fewer than none, there are none
+        tap = node.op("multiply", tap, node.number(steps.dilations[axis], tap))
+        first = node.op("multiply", first, node.number(steps.strides[axis], first))
+        first = node.op("subtract", first, node.number(steps.pads[axis], first))
+        alone = [1] * (2 * rank)
+        tap = node.op("reshape", tap, (*alone[:axis], block[axis], *alone[axis + 1 :]))
+        wanted = (*alone[: rank + axis], blocks[axis], *alone[rank + axis + 1 :])
+        pixel = node.op("add", tap, node.op("reshape", first, wanted))
+        size = node.materialize(sizes_of(image[axis]))
+        for beyond in (
+            node.op("less", pixel, node.number(0, pixel)),
+            node.op("greater_equal", pixel, size),
+        ):
+            outside = node.op("logical_or", outside, beyond)
+        at = node.op("add", node.op("multiply", at, size), pixel)
+    return at, outside
 
 
 def _max_unpool(node: Node) -> Value:
@@ -159,7 +182,7 @@ def places_of_maxima(
 
     Args:
         node: The node, whose ``storage_order`` says whether the last axis is counted first.
-        x: What is pooled; its spatial extents are known.
+        x: What is pooled.
         pooled: What came out.
         kernel: The extents of a window.
         strides: Steps between windows.
@@ -167,36 +190,28 @@ def places_of_maxima(
         dilations: Pixels between taps.
     """
     rank = len(kernel)
-    batch, channels, *spatial = node.shape_of(x)
-    extents = [d for d in spatial if isinstance(d, int)]
-    size = [d for d in node.shape_of(pooled)[2:] if isinstance(d, int)]
-    if len(extents) < rank or len(size) < rank:
-        raise node.symbolic_gap("the places of maxima in a map of unknown extents", *spatial)
-    # Which pixel each tap of each window reads, and whether there is one: constants.
-    at = np.zeros((prod(size), prod(kernel)), np.int64)
-    flat = np.zeros_like(at)
-    inside = np.ones(at.shape, np.bool_)
-    by_columns = bool(node.int_of("storage_order", 0))
-    for axis in range(rank):
-        start = np.indices(size)[axis].reshape(-1, 1) * strides[axis] - padding[axis]
-        pixel = start + np.indices(kernel)[axis].reshape(1, -1) * dilations[axis]
-        inside &= (pixel >= 0) & (pixel < extents[axis])
-        pixel = pixel.clip(0, extents[axis] - 1)
-        at += pixel * prod(extents[axis + 1 :])
-        flat += pixel * (prod(extents[:axis]) if by_columns else prod(extents[axis + 1 :]))
-    pixels = prod(extents)
-    read = node.op("reshape", x, (batch, channels, pixels))
-    values = node.op("take", read, Constant(at), axis=2)
-    lowest = te.min_value(node.dtype_of(x)).value
-    values = node.op("where", Constant(inside), values, node.number(lowest, x))
-    best = node.op("argmax", values, axis=3)
-    windows = Constant(np.arange(prod(size), dtype=np.int64) * prod(kernel))
-    pixel = node.op("take", Constant(flat.reshape(-1)), node.op("add", best, windows), axis=0)
-    planes = node.op("arange", 0, product((batch, channels)), 1)
-    planes = node.op(
-        "reshape", node.op("multiply", planes, Constant(np.array(pixels))), (batch, channels, 1)
-    )
-    return node.op("reshape", node.op("add", pixel, planes), (batch, channels, *size))
+    batch, channels, *extents = node.shape_of(x)
+    size = node.shape_of(pooled)[2:]
+    steps, lines = _Steps(strides, dilations, padding), range(rank)
+    at, outside = _places(node, extents, kernel, size, steps, lines)
+    told = at
+    if node.int_of("storage_order", 0):
+        told, _ = _places(node, extents, kernel, size, steps, lines[::-1])
+    taps, windows, pixels = prod(kernel), product(size), product(extents)
+    table = (taps, windows)
+    read = reshaped(node, x, (batch, channels, pixels), copies=False)
+    values = node.op("take", read, node.op("reshape", at, table), axis=2)
+    lowest = node.number(te.min_value(node.dtype_of(x)).value, x)
+    values = node.op("where", node.op("reshape", outside, table), lowest, values)
+    best = node.op("argmax", values, axis=2)
+    count = node.materialize(sizes_of(windows))
+    window = node.agreed(node.op("arange", 0, windows, 1, dtype=INT64), (windows,))
+    entry = node.op("add", node.op("multiply", best, count), window)
+    pixel = node.op("take", node.op("reshape", told, (product(table),)), entry, axis=0)
+    planes = node.op("arange", 0, product((batch, channels)), 1, dtype=INT64)
+    first = node.op("multiply", planes, node.materialize(sizes_of(pixels)))
+    first = node.op("reshape", first, (batch, channels, 1))
+    return node.op("reshape", node.op("add", pixel, first), (batch, channels, *size))
 
 
 CONVERTERS: dict[str, Converter] = {"Col2Im": _col2im, "MaxUnpool": _max_unpool}
