@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnxruntime as ort
 import pytest
@@ -11,20 +13,20 @@ from unity.errors import UnityError
 
 from .programs import model
 
-WAYS = {
-    "space_to_depth": ("SpaceToDepth<blocksize=2>", (1, 3, 4, 6), (2, 3, 2, 10)),
-    "depth_to_space": ("DepthToSpace<blocksize=2>", (1, 4, 3, 5), (2, 12, 1, 2)),
-    "depth_to_space by columns": ('DepthToSpace<blocksize=3, mode="CRD">', (1, 9, 3, 5)),
+WAYS: dict[str, Sequence[tuple[int, ...]]] = {
+    "SpaceToDepth<blocksize=2>": [(1, 3, 4, 6), (2, 3, 2, 10)],
+    "DepthToSpace<blocksize=2>": [(1, 4, 3, 5), (2, 12, 1, 2)],
+    'DepthToSpace<blocksize=3, mode="CRD">': [(1, 9, 3, 5)],
 }
+"""Nodes, and shapes of what they are given."""
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_blocks_of_unknown_sizes(way: str) -> None:
-    node, *shapes = WAYS[way]
+@pytest.mark.parametrize("node", WAYS)
+def test_blocks_of_unknown_sizes(node: str) -> None:
     proto = model(f"g (float[n, c, h, w] x) => (float[a, b, d, e] y) {{ y = {node}(x) }}", 13)
     session = ort.InferenceSession(proto.SerializeToString())
     compiled = unity.compile(proto, cache=None)
-    for shape in shapes:
+    for shape in WAYS[node]:
         x = np.random.default_rng(0).standard_normal(shape, np.float32)
         (want,) = session.run(None, {"x": x})
         np.testing.assert_array_equal(np.asarray(compiled(x)), np.asarray(want))

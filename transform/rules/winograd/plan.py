@@ -169,7 +169,8 @@ def _chunk_cycles(
     multiply = depth * panels * sum(n * machine.step_cycles(c * r, c + r) for n, r in parts)
     # At one point, from the second cache: weights once or for each register tile, and so on.
     weight, seen = depth * c * lanes * size, tiles * depth * size
-    rounds = sum(n for n, _ in parts) if weight > target.l1_kept else 1
+    stays = weight + plan.rows * depth * size <= target.l1_kept
+    rounds = 1 if stays else sum(n for n, _ in parts)
     again = (
         panels
         if weight + seen > target.l1_bytes * machine.l1_reread_share
@@ -179,10 +180,14 @@ def _chunk_cycles(
     read = (weight * panels * rounds + seen * again + 2 * made) / machine.l2_bytes_per_cycle
     # From afar: what does not stay in the second cache from one chunk to the next.
     room = target.l2_reread
-    chunk = points * (seen + made * plan.panels // panels)
+    part = points * made * plan.panels // panels
+    chunk = points * seen + part
     far = points * weight * panels + chunk > room
     afar = points * weight * panels if far else 0
-    afar += 2 * chunk if chunk > room else 0
+    if chunk > room:  # inputs are written, and read by each group of panels
+        afar += points * seen * (1 + panels // plan.panels)
+    if part > room:
+        afar += 2 * points * made
     if plan.together:
         afar += 2 * points * seen if points * seen * chunks > target.l2_kept else 0
     waited = machine.exposed_share * afar / machine.memory_bytes_per_cycle

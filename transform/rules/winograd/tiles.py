@@ -195,22 +195,26 @@ def _products(sch: Schedule, group: TileGroup, how: TilePlan, result: str) -> No
 
 
 def _memory(sch: Schedule, group: TileGroup, how: TilePlan, result: str) -> None:
-    """What lies between stages: points outside, and the tiles of a point and a block in a row."""
+    """What lies between stages: points outside, and the tiles of a block and a point in a row."""
     last = group.before[-1]
-    inputs = _by_point(len(last.nest.axes) - 1, last.lines, _block_in(group))
+    inputs = _by_block(len(last.nest.axes) - 1, last.lines, _block_in(group))
     if how.together:
         inputs = _by_chunk(inputs, last.lines, how.tiles)
     sch.transform_layout(last.nest.name, 0, inputs)
     axes = [a for a in group.product.axes if a is not group.product.axes[group.lines + 1]]
-    products = _by_point(len(axes), group.lines, axes.index(group.block_out))
+    products = _by_block(len(axes), group.lines, axes.index(group.block_out))
     sch.transform_layout(result, 0, products)
 
 
-def _by_point(rank: int, tiles: int, block: int) -> IndexMap:
-    """Outer axes, points, blocks, tiles, lanes."""
+def _by_block(rank: int, tiles: int, block: int) -> IndexMap:
+    """Outer axes, blocks, points, tiles, lanes.
+
+    Not points first: those of a tile, which transforms go through, would be blocks times tiles
+    apart, of powers of two, and share a few sets of the first cache.
+    """
     *v, lane = (PrimVar(f"i{k}") for k in range(rank))
     points = [e for k, e in enumerate(v) if k > tiles and k != block]
-    return IndexMap((*v, lane), (*v[:tiles], *points, v[block], v[tiles], lane))
+    return IndexMap((*v, lane), (*v[:tiles], v[block], *points, v[tiles], lane))
 
 
 def _by_chunk(m: IndexMap, tiles: int, each: int) -> IndexMap:

@@ -99,7 +99,12 @@ def _by_places(node: Node, x: Expr, image: Shape, block: Shape, steps: _Steps) -
 
 
 def _places(
-    node: Node, image: Shape, block: Shape, blocks: Shape, steps: _Steps, order: Sequence[int]
+    node: Node,
+    image: Sequence[Dim],
+    block: Sequence[Dim],
+    blocks: Sequence[Dim],
+    steps: _Steps,
+    order: Sequence[int],
 ) -> tuple[Expr, Expr]:
     """Which pixel each element of each block is, and whether it is beyond the image.
 
