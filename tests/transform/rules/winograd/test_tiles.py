@@ -247,17 +247,16 @@ def test_no_thread_is_idle_whatever_the_image() -> None:
         assert sum(tasks[: -(-len(tasks) // 2)]) <= 0.65 * tiles
 
 
-@pytest.mark.parametrize(("depth", "asking"), [(16, 2), (32, 1)])
-def test_weights_are_asked_for_by_no_more_tiles_than_small_images_have(
-    depth: int, asking: int
+@pytest.mark.parametrize(("tiles", "asking"), [(24, 2), (6, 1)])
+def test_weights_are_asked_for_by_two_tiles_where_a_chunk_may_have_them(
+    tiles: int, asking: int
 ) -> None:
-    """Stages at a part of an image's size: of 112 pixels they have four tiles, and a single one."""
-    rows, columns = floordiv(H + depth - 1, depth), floordiv(W + depth - 1, depth)
+    """Of unknown sizes, though a small image has but one; all of them where they are known."""
     target = replace(LARGE, vector_bits=256, vector_registers=16)
-    func = kernel((1, 32, rows, columns, 8), (4, 4, 32, 32, 8, 8), tile=2, padding=1)
+    func = kernel((1, 32, H, W, 8), (4, 4, 32, 32, 8, 8), tile=2, padding=1)
     group = group_of(func, target)
     assert group is not None
-    plan = replace(plan_for(group, target), rows=6, tiles=24, prefetch=True)
+    plan = replace(plan_for(group, target), rows=6, tiles=tiles, prefetch=True)
     assert sharers(group, plan) == asking
     known = group_of(kernel((1, 32, 7, 7, 8), (4, 4, 32, 32, 8, 8), tile=2, padding=1), target)
     assert known is not None
