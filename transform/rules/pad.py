@@ -109,8 +109,9 @@ def _steps(sch: Schedule, lines: _Lines, how: LinesShared, name: str) -> None:
     each = work * -(-(number(points) or 1) // sch.target.threads)
     lanes = sch.target.vector_bits // max(8, lines.store.buffer.dtype.bits)
     if sch.target.threads > 1 and outer and not _are_few(lines, max(how.grain, each)):
-        if len(outer) > 1:
-            outer = [outer[-1], *outer[:-1]]  # each thread has the lines that it reads
+        if len(outer) > 1 and lines.inner:
+            # Each thread has the lines that it reads; of single elements, channels of them.
+            outer = [outer[-1], *outer[:-1]]
             sch.reorder(*outer, *([] if within is element else [within]))
         share(sch, outer, points, imm(work), max(how.grain, each))
         if lines.others:
