@@ -105,7 +105,8 @@ def _without_factor(
         return nonnegative(poly.add(rest, product), known, depth)
 
     alone = (atom.op == "max") == (c > 0)  # each of the two is a lower bound by itself
-    return (any if alone else all)(bounded(e) for e in (atom.a, atom.b))
+    found = (any if alone else all)(bounded(e) for e in (atom.a, atom.b))
+    return found or None  # the ends of variables in the product may still tell
 
 
 def _without(atom: Binary, c: int, rest: Poly, known: Known, depth: int) -> bool | None:
