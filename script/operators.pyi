@@ -2304,8 +2304,9 @@ class nn:
         """Cross-correlation of stride 1 with transformed weights, channels in blocks innermost.
 
         x ``(n, c / b, h, w, b)``, weight ``(s, s, o / d, c / b, b, d)``, transformed by
-        `transformed_weights`, result ``(n, o / d, h', w', d)``. `tile` is the outputs made along an
-        axis, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding as in nn.conv2d.
+        `transformed_weights`, result ``(n, o / d, h', w', d)``. `tile` is the outputs made
+        along an axis of lines or pixels, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding
+        as in nn.conv2d.
 
         Args:
             padding: what is added around: one number, one for each axis, or all begins then all
@@ -2407,6 +2408,25 @@ class nn:
             kernel_layout: the order of the weights' axes: I operands, O results, D, H, W taps
                 (text; 'IODHW').
             out_dtype: the elements of the result; None: the operands' (a dtype; None).
+        """
+
+    @staticmethod
+    def conv3d_winograd(
+        x: Operand,
+        weight: Operand,
+        tile: int,
+        padding: int | Sequence[int] = 0,
+    ) -> Tensor:
+        """Cross-correlation of stride 1 with transformed weights, channels in blocks innermost.
+
+        x ``(n, c / b, t, h, w, b)``, weight ``(s, s, o / d, k * c / b, b, d)``, transformed by
+        `transformed_weights`, of whose taps over frames each has blocks of its own, result ``(n, o / d, t', h', w', d)``. `tile` is the outputs made
+        along an axis of lines or pixels, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding
+        as in nn.conv3d.
+
+        Args:
+            padding: what is added around: one number, one for each axis, or all begins then all
+                ends (an int or a tuple of ints; 0).
         """
 
     @staticmethod

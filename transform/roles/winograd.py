@@ -92,6 +92,16 @@ class TileGroup:
         """The position of the product's axis over lines of tiles."""
         return self.product.axes.index(self.tiles[-2])
 
+    @property
+    def last_block(self) -> int:
+        """The position of the last stage's axis over blocks of output channels."""
+        source, k = self.product, self.product.axes.index(self.block_out)
+        for stage in self.after:
+            load = next(x for x in stage.nest.loads() if x.buffer is source.output)
+            source = stage.nest
+            k = next(i for i, a in enumerate(source.axes) if a.var is load.indices[k])
+        return k
+
 
 def tile_group(
     stages: Sequence[Nest | Stmt], private: AbstractSet[Buffer], target: Target

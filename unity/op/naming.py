@@ -28,7 +28,8 @@ class Names:
 
 OURS = frozenset({
     "dims", "matmul_interleaved", "matmul_words", "matmul_packed", "nn.conv2d_blocked",
-    "nn.conv3d_blocked", "nn.conv2d_interleaved", "nn.conv2d_winograd", "nn.cache_append",
+    "nn.conv3d_blocked", "nn.conv2d_interleaved", "nn.conv2d_winograd",
+    "nn.conv3d_winograd", "nn.cache_append",
     "interleave_phases", "frames", "stretch", "kept_boxes", "pairwise_coupling", "tree_ensemble",
     "linked_tree_ensemble", "memory.alloc_arena", "memory.view", "memory.alloc_tensor",
     "memory.call_kernel", "memory.reshape_view",

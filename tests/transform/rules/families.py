@@ -158,6 +158,20 @@ FAMILIES = [
         partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (4, 4, 2, 1, 4, 4), tile=2, padding=1),
         {"h": 4, "w": 7},
     ),
+    Family(
+        "winograd",
+        partial(
+            op, "nn.conv3d_winograd", (1, 1, 3, 7, 6, 4), (6, 6, 2, 3, 4, 4), tile=4, padding=1
+        ),
+        {},
+    ),
+    Family(
+        "winograd",
+        partial(
+            op, "nn.conv3d_winograd", (1, 2, N, H, W, 4), (6, 6, 2, 6, 4, 4), tile=4, padding=1
+        ),
+        {"n": 2, "h": 6, "w": 9},
+    ),
     Family("cache_chunks", partial(windows, 3, 7, 1, SUM, "0.0", OWN), {}),
     Family("cache_chunks", partial(windows, 2, 9, 2, MOST, "-3.0", OWN), {}),
     Family("cache_chunks", partial(windows, 3, 7, 1, SUM, "0.0", "w[vi % 3, vp, vq]"), {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from ..derived import derived
 from ..rewriter import BodyRewriter
 from .winograd_estimate import TAPS, winograd_cycles, worth
 
+_BECOMES = {f"nn.conv{n}d_blocked": f"nn.conv{n}d_winograd" for n in (2, 3)}
 _SAID: Mapping[str, Sequence[int]] = {
     "direct": (),
     "gemm": (),
@@ -37,6 +39,7 @@ _SAID: Mapping[str, Sequence[int]] = {
 class ConvertWinograd(Pass):
     """Turns `nn.conv2d_blocked` of 3x3 taps and stride 1 into `nn.conv2d_winograd`.
 
+    So it does with `nn.conv3d_blocked`, of any number of taps over frames: each frame is an image.
     Tiles of 4 take a quarter of the multiplications but four times the memory for weights; tiles of
     2 take 1 / 2.25 and 1.8 times. A call's attribute `algorithm` says which; where it says nothing,
     an estimate of cycles chooses between them and the convolution as it is. Rounding errors grow:
@@ -83,7 +86,7 @@ class _Converter(BodyRewriter):
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         match value:
-            case Call(Op("nn.conv2d_blocked"), (x, Constant() as weight)):
+            case Call(Op(name), (x, Constant() as weight)) if name in _BECOMES:
                 pass
             case _:
                 return value
@@ -100,27 +103,27 @@ class _Converter(BodyRewriter):
             made = self.transformed(weight, tile)
             if made is not None:
                 attrs = Attrs(tile=tile, padding=value.attrs["padding"])
-                return Call(Op("nn.conv2d_winograd"), (x, made), attrs, value.span)
+                return Call(Op(_BECOMES[name]), (x, made), attrs, value.span)
         return value
 
     def fits(self, call: Call, weight: Constant) -> bool:
         """Whether it is a convolution of the kind, in blocks of a register."""
-        ones = (1, 1)
-        steps = per_axis("strides", call.attrs["strides"], 2, 1)
-        dilation = per_axis("dilation", call.attrs["dilation"], 2, 1)
+        rank = weight.data.ndim - 4
+        steps = per_axis("strides", call.attrs["strides"], rank, 1)
+        dilation = per_axis("dilation", call.attrs["dilation"], rank, 1)
         lanes = self.target.vector_bits // FLOAT32.bits
-        shape = weight.data.shape
         return (
-            steps == dilation == ones
+            {*steps, *dilation} == {1}
             and call.attrs["depthwise"] is False
-            and shape[2:] == (TAPS, TAPS, lanes, lanes)
+            and weight.data.shape[-4:] == (TAPS, TAPS, lanes, lanes)
             and weight.data.dtype == np.float32
         )
 
     def tiles(self, shape: tuple[int, ...], batch: Dim, sizes: Sequence[Dim]) -> Sequence[int]:
         """The tiles worth trying, the fastest first."""
-        outputs, inputs, _, _, lanes, _ = shape
-        cycles = winograd_cycles(outputs, inputs, batch, sizes, lanes, self.target)
+        outputs, inputs, *taps, _, _, lanes, _ = shape
+        channels = outputs, inputs * math.prod(taps)
+        cycles = winograd_cycles(*channels, batch, sizes, lanes, self.target)
         return [t for t in worth(cycles) if t <= self.options.largest]
 
     def transformed(self, weight: Constant, tile: int) -> Constant | None:
@@ -134,17 +137,26 @@ class _Converter(BodyRewriter):
         error = sampled_error(_plain(weight.data), tile)
         if not error <= self.options.tolerance:
             return None
-        o, c, _, _, b, d = weight.data.shape
+        images = _of_images(weight.data)
+        o, c, _, _, b, d = images.shape
         size = tile + TAPS - 1
         laid_out = paged_empty((size, size, o, c, b, d), np.float32)
         for i in range(o):  # one block at a time: they are computed in float64
-            taps = weight.data[i].reshape(c, TAPS, TAPS, b * d)
+            taps = images[i].reshape(c, TAPS, TAPS, b * d)
             block = transformed_weights(taps, tile)
             laid_out[:, :, i] = block.swapaxes(0, 1).reshape(size, size, c, b, d)
         return derived(weight, laid_out, "winograd")
 
 
+def _of_images(weight: Array) -> Array:
+    """Weights in blocks as those of images: taps over frames before blocks of channels, as one."""
+    if weight.ndim == 6:
+        return weight
+    o, c, frames, *others = weight.shape
+    return weight.swapaxes(1, 2).reshape(o, frames * c, *others)
+
+
 def _plain(weight: Array) -> Array:
     """Weights in blocks as ``(o, c, kh, kw)``."""
-    o, c, kh, kw, b, d = weight.shape
-    return weight.transpose(0, 5, 1, 4, 2, 3).reshape(o * d, c * b, kh, kw)
+    o, c, kh, kw, b, d = _of_images(weight).shape
+    return _of_images(weight).transpose(0, 5, 1, 4, 2, 3).reshape(o * d, c * b, kh, kw)

@@ -24,14 +24,15 @@ def winograd_cycles(
 
     Args:
         outputs: Blocks of output channels.
-        inputs: Blocks of input channels.
+        inputs: Blocks of input channels, for each tap over frames.
         batch: Images.
-        sizes: Height and width of the output.
+        sizes: Height and width of the output, before them frames if there are any.
         lanes: Channels of a block.
         target: The machine.
     """
-    count = max(1, representative(batch, BATCH))
-    images = {tuple(representative(e, i) for e in sizes) for i in IMAGES}
+    *frames, height, width = sizes
+    count = math.prod(max(1, representative(e, BATCH)) for e in (batch, *frames))
+    images = {tuple(representative(e, i) for e in (height, width)) for i in IMAGES}
     every = [_cycles(outputs, inputs, (count, h, w), lanes, target) for h, w in sorted(images)]
     return {t: math.prod(e[t] for e in every) ** (1 / len(every)) for t in every[0]}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import prod
 from weakref import ReferenceType, ref
 
 from unity.ir.dtype import FLOAT32, Array, dtype
@@ -22,6 +23,7 @@ from ..layout.blockable import image_of, is_blockable
 from ..layout.pack_weights import PACKED, worth_packing
 from ..layout.winograd_estimate import MARGIN, TAPS, winograd_cycles, worth
 
+_CONVOLUTIONS = ("nn.conv2d", "nn.conv3d")
 FORMS = (*CONVOLUTIONS, *PRODUCTS)
 _UNPACKED = 1.3
 """How much longer a product may take whose matrix lies as it was given."""
@@ -57,7 +59,7 @@ def forms_of(
         errors: Whether to look at rounding errors already: `ConvertWinograd` does in any case.
     """
     match call:
-        case Call(Op("nn.conv2d"), (_, Constant() as weight)):
+        case Call(Op(name), (_, Constant() as weight)) if name in _CONVOLUTIONS:
             found = _convolution(call, weight, var, alone, target, errors)
         case Call(Op("matmul"), (x, Constant() as weight)):
             found = _product(call, x.type if isinstance(x, Var) else None, weight, target)
@@ -80,7 +82,8 @@ def _convolution(
         return []
     direct = Form("direct")
     gemm = Form("gemm", 0.98 if var in alone else 1.02, _no_gemm(call, weight))
-    blocks = (-(-out.channels // lanes), -(-image.channels // lanes))
+    frames = prod(weight.data.shape[2:-2])
+    blocks = (-(-out.channels // lanes), frames * -(-image.channels // lanes))
     cycles = winograd_cycles(*blocks, out.batch, out.sizes, lanes, target)
     why = _no_winograd(call, weight, image.channels, lanes)
     tiles: list[Form] = []
@@ -104,17 +107,19 @@ def _convolution(
 
 
 def _no_winograd(call: Call, weight: Constant, channels: int, lanes: int) -> str | None:
-    strides = per_axis("strides", call.attrs["strides"], 2, 1)
-    dilation = per_axis("dilation", call.attrs["dilation"], 2, 1)
-    if weight.data.shape[2:] != (TAPS, TAPS) or {*strides, *dilation} != {1}:
+    rank = weight.data.ndim - 2
+    strides = per_axis("strides", call.attrs["strides"], rank, 1)
+    dilation = per_axis("dilation", call.attrs["dilation"], rank, 1)
+    if weight.data.shape[-2:] != (TAPS, TAPS) or {*strides, *dilation} != {1}:
         return "for windows of 3x3 with steps of 1"
     return None if 2 * channels >= lanes else "there are too few channels to fill a block"
 
 
 def _no_gemm(call: Call, weight: Constant) -> str | None:
-    begin, end = paddings(call.attrs["padding"], 2)
-    strides = per_axis("strides", call.attrs["strides"], 2, 1)
-    if weight.data.shape[2:] != (1, 1) or set(strides) != {1} or any((*begin, *end)):
+    rank = weight.data.ndim - 2
+    begin, end = paddings(call.attrs["padding"], rank)
+    strides = per_axis("strides", call.attrs["strides"], rank, 1)
+    if set(weight.data.shape[2:]) != {1} or set(strides) != {1} or any((*begin, *end)):
         return "for windows of a single pixel with steps of 1"
     return None
 

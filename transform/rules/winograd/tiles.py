@@ -82,9 +82,9 @@ def _last(sch: Schedule, group: TileGroup, how: TilePlan) -> tuple[list[LoopRef]
     """The last stage over chunks of tiles: loops over tasks, groups of blocks, and tiles."""
     last = group.after[-1]
     assert last.window is not None
-    loops = list(sch.get_loops(last.nest.name))
-    line, pixel = loops.pop(last.lines), loops.pop(last.lines)
-    *outer, block, lane = loops
+    every = sch.get_loops(last.nest.name)
+    line, pixel, block = every[last.lines], every[last.lines + 1], every[group.last_block]
+    *outer, lane = (x for x in every if x not in (line, pixel, block))
     line, row = sch.split(line, [None, last.window])
     pixel, column = sch.split(pixel, [None, last.window])
     sch.reorder(*outer, line, pixel, block, row, column, lane)

@@ -3,27 +3,38 @@
 An output tile of ``m x m`` pixels is made of ``(m + 2)^2`` products of transformed inputs and
 weights, summed over the channels, instead of ``9 m^2``: 2.25 times fewer with tiles of 2, 4 times
 fewer with tiles of 4, at the cost of rounding errors a few times larger
-(`unity.op.convolution.cook_toom`).
+(`unity.op.convolution.cook_toom`). Of frames each is such an image: taps over frames are summed
+over as channels are, so that a transformed frame counts for each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dims import always_ge, ceildiv
+from unity.ir.dims import Dim, always_ge, ceildiv, floordiv
 from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.symbols.convert import to_prim_expr
 from unity.ir.types import TensorType, Type
-from unity.op.accumulate import real, working_dtype
+from unity.op.accumulate import Real, real, working_dtype
 from unity.op.argument import common_dtype, ranked, require_equal, type_text
 from unity.op.attribute import INT, INTS
 from unity.op.reduction.reduce import known
-from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
+from unity.op.registry import (
+    ComputeArg,
+    OpCall,
+    OpDef,
+    Param,
+    RefArg,
+    Sample,
+    TypeRule,
+    attr,
+    int_attr,
+)
 from unity.op.sampling import Sampler, sample
 from unity.op.window import Window, check_steps, dims_of, pad_reference, paddings
 
@@ -50,8 +61,9 @@ def sampled_error(weight: Array, tile: int, seed: int = 0) -> float:
     """The largest error of float32 on random tiles, relative to each channel's largest output.
 
     A few channels of outputs are tried, on inputs of both signs and on positive ones. NaN where
-    the weights hold what is not finite.
+    the weights hold what is not finite. Weights are ``(o, c, k, k)``; axes between count as `c`.
     """
+    weight = weight.reshape(len(weight), -1, *weight.shape[-2:])
     rng = np.random.default_rng(seed)
     o, c, k, _ = weight.shape
     some = weight[np.unique(np.linspace(0, o - 1, 16).astype(int))]
@@ -78,28 +90,39 @@ def sampled_error(weight: Array, tile: int, seed: int = 0) -> float:
         return float((errors / np.where(largest > 0, largest, 1)).max())
 
 
-def _infer(call: OpCall) -> Type:
-    x, w = ranked(call, 0, 5), ranked(call, 1, 6)
-    result = common_dtype(call, (x, w))
-    tile = call.integer("tile")
-    if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
-        return TensorType(5, result)
-    size = w.shape[0]
-    if not isinstance(size, int) or size not in POINTS or not 1 <= tile <= size:
-        known = ", ".join(map(str, POINTS))
-        raise call.error(
-            f"no transform gives {tile} outputs from {size} values",
-            hint=f"a tile and its margin are one of {known} long",
-        )
-    require_equal(call, w.shape[1], size, f"transformed weights are square, got {type_text(w)}")
-    for seen, given in ((w.shape[3], x.shape[1]), (w.shape[4], x.shape[4])):
-        message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
-        require_equal(call, seen, given, message)
-    before, after = paddings(call.attrs["padding"], 2, call.error)
-    windows = [Window(size - tile + 1, 1, b, a) for b, a in zip(before, after, strict=True)]
-    check_steps(call, windows, x.shape[2:4])
-    steps = [win.steps(e) for win, e in zip(windows, x.shape[2:4], strict=True)]
-    return TensorType((x.shape[0], w.shape[2], *steps, w.shape[5]), result)
+def _infer(rank: int) -> TypeRule:
+    def rule(call: OpCall) -> Type:
+        x, w = ranked(call, 0, rank + 3), ranked(call, 1, 6)
+        result = common_dtype(call, (x, w))
+        tile = call.integer("tile")
+        if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
+            return TensorType(rank + 3, result)
+        size = w.shape[0]
+        if not isinstance(size, int) or size not in POINTS or not 1 <= tile <= size:
+            known = ", ".join(map(str, POINTS))
+            raise call.error(
+                f"no transform gives {tile} outputs from {size} values",
+                hint=f"a tile and its margin are one of {known} long",
+            )
+        require_equal(call, w.shape[1], size, f"transformed weights are square, got {type_text(w)}")
+        frames = _frames(rank, x.shape, w.shape)
+        for seen, given in ((w.shape[3], x.shape[1] * frames), (w.shape[4], x.shape[-1])):
+            message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
+            require_equal(call, seen, given, message)
+        before, after = paddings(call.attrs["padding"], rank, call.error)
+        kernel = (*(frames,) * (rank - 2), size - tile + 1, size - tile + 1)
+        windows = [Window(k, 1, b, a) for k, b, a in zip(kernel, before, after, strict=True)]
+        check_steps(call, windows, x.shape[2:-1])
+        steps = [win.steps(e) for win, e in zip(windows, x.shape[2:-1], strict=True)]
+        return TensorType((x.shape[0], w.shape[2], *steps, w.shape[5]), result)
+
+    return rule
+
+
+def _frames(rank: int, x: Sequence[Dim], weight: Sequence[Dim]) -> Dim:
+    """Taps over frames: of three axes, the weight has so many times the blocks of channels."""
+    empty = isinstance(x[1], int) and x[1] == 0
+    return 1 if rank == 2 or empty else floordiv(weight[3], x[1])
 
 
 def _choice(which: PrimExpr, values: Sequence[PrimExpr]) -> PrimExpr:
@@ -114,56 +137,63 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     (x, w), (shape, out) = operands(args), known(result)
     wide = working_dtype(out)
     m = int_attr(attrs, "tile")
-    (n, blocks, height, width, b), (size, _, o, _, _, d) = dims_of(x), dims_of(w)
+    (n, channels, *frames, height, width, b), (size, _, o, blocks, _, d) = dims_of(x), dims_of(w)
     assert isinstance(size, int)
-    (top, left), _ = paddings(attrs["padding"], 2)
-    rows, columns = ceildiv(shape[2], m), ceildiv(shape[3], m)
+    before, after = paddings(attrs["padding"], 2 + len(frames))
+    *_, top, left = before
+    rows, columns = ceildiv(shape[-3], m), ceildiv(shape[-2], m)
 
     def pixel(*at: PrimExpr) -> PrimExpr:
-        i, c, h, v, lane = at
+        i, c, *frame, h, v, lane = at
         inside: list[PrimExpr] = []
-        for place, before, extent, tiles in ((h, top, height, rows), (v, left, width, columns)):
-            if before:
+        for k, extent in enumerate(frames):
+            frame[k] = frame[k] + c // to_prim_expr(channels) - before[k]
+            c = c % to_prim_expr(channels)
+            inside += [frame[k] >= 0] if before[k] else []
+            inside += [frame[k] < to_prim_expr(extent)] if after[k] else []
+        for place, first, extent, tiles in ((h, top, height, rows), (v, left, width, columns)):
+            if first:
                 inside.append(place >= 0)
-            if not always_ge(extent + before, tiles * m + size - m):
+            if not always_ge(extent + first, tiles * m + size - m):
                 inside.append(place < to_prim_expr(extent))
-        value = te.cast(x[i, c, h, v, lane], wide)
+        value = te.cast(x[(i, c, *frame, h, v, lane)], wide)
         return te.select(te.all_true(*inside), value, imm(0, wide)) if inside else value
 
     def column(*at: PrimExpr) -> PrimExpr:
-        i, c, ty, tx, p, q, lane = at
-        along = [pixel(i, c, ty * m + (k - top), tx * m + q - left, lane) for k in range(size)]
+        *image, ty, tx, p, q, lane = at
+        along = [pixel(*image, ty * m + (k - top), tx * m + q - left, lane) for k in range(size)]
         return _choice(p, input_rows(m, along))
 
-    tiles = (n, rows, columns)
-    columned = te.compute((n, blocks, *tiles[1:], size, size, b), column, "columns")
+    made = shape[2:-3]  # frames of the result
+    tiles = (*made, rows, columns)
+    columned = te.compute((n, blocks, *tiles, size, size, b), column, "columns")
 
     def seen(*at: PrimExpr) -> PrimExpr:
-        i, ty, tx, p, q, c, lane = at
-        along = [columned[i, c, ty, tx, p, k, lane] for k in range(size)]
+        i, *tile, p, q, c, lane = at
+        along = [columned[(i, c, *tile, p, k, lane)] for k in range(size)]
         return _choice(q, input_rows(m, along))
 
-    inputs = te.compute((*tiles, size, size, blocks, b), seen, "inputs")
+    inputs = te.compute((n, *tiles, size, size, blocks, b), seen, "inputs")
     block, lane_in = te.reduce_axis(blocks, "ci"), te.reduce_axis(b, "lane")
 
     def product(*at: PrimExpr) -> te.Reduce:
-        i, ty, tx, g, p, q, lane = at
-        value = inputs[i, ty, tx, p, q, block.var, lane_in.var]
+        *tile, g, p, q, lane = at
+        value = inputs[(*tile, p, q, block.var, lane_in.var)]
         weight = te.cast(w[p, q, g, block.var, lane_in.var, lane], wide)
         return te.sum(value * weight, axis=[block, lane_in])
 
-    products = te.compute((*tiles, o, size, size, d), product, "products")
+    products = te.compute((n, *tiles, o, size, size, d), product, "products")
 
     def row(*at: PrimExpr) -> PrimExpr:
-        i, g, ty, tx, p, q, lane = at
-        along = [products[i, ty, tx, g, k, q, lane] for k in range(size)]
+        i, g, *tile, p, q, lane = at
+        along = [products[(i, *tile, g, k, q, lane)] for k in range(size)]
         return _choice(p, output_rows(m, along))
 
-    rowed = te.compute((n, o, *tiles[1:], m, size, d), row, "rows")
+    rowed = te.compute((n, o, *tiles, m, size, d), row, "rows")
 
     def image(*at: PrimExpr) -> PrimExpr:
-        i, g, h, v, lane = at
-        along = [rowed[i, g, h // m, v // m, h % m, k, lane] for k in range(size)]
+        *outer, h, v, lane = at
+        along = [rowed[(*outer, h // m, v // m, h % m, k, lane)] for k in range(size)]
         return te.cast(_choice(v % m, output_rows(m, along)), out)
 
     return te.compute(shape, image, "conv")
@@ -174,11 +204,30 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     assert isinstance(x, np.ndarray)
     assert isinstance(w, np.ndarray)
     m, size = int_attr(attrs, "tile"), w.shape[0]
-    before, after = paddings(attrs["padding"], 2)
-    windows = [Window(size - m + 1, 1, p, q) for p, q in zip(before, after, strict=True)]
+    rank = x.ndim - 3
+    before, after = paddings(attrs["padding"], rank)
+    frames = _frames(rank, x.shape, w.shape)
+    kernel = (*(frames,) * (rank - 2), size - m + 1, size - m + 1)
+    windows = [Window(k, 1, p, q) for k, p, q in zip(kernel, before, after, strict=True)]
     padded = pad_reference(real(x), (*windows, Window(1)), 0)
+    if rank == 2:
+        found = _of_images(padded, real(w), m)
+    else:
+        n, c, *_ = padded.shape
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (w.shape[3] // max(c, 1)), 2)
+        images = np.moveaxis(seen, (2, -1), (1, 2))  # images, frames, taps, blocks, ...
+        steps = images.shape[1]
+        images = images.reshape(n * steps, w.shape[3], *padded.shape[3:])
+        found = _of_images(images, real(w), m)
+        found = np.moveaxis(found.reshape(n, steps, *found.shape[1:]), 1, 2)
+    return found.astype(dtype(x.dtype).numpy)
+
+
+def _of_images(padded: Real, w: Real, m: int) -> Real:
+    """The convolution of images ``(n, c / b, h, w, b)`` that have their padding."""
+    size = w.shape[0]
     height, width = (e - size + m for e in padded.shape[2:4])
-    found = np.zeros((x.shape[0], w.shape[2], height, width, w.shape[5]))
+    found = np.zeros((len(padded), w.shape[2], height, width, w.shape[5]))
     matrices = cook_toom(m, size)
     seen, shown = as_array(matrices.inputs), as_array(matrices.outputs)
     for top in range(0, height, m):
@@ -187,51 +236,70 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
             missing = [(0, size - e) for e in part.shape[2:4]]
             d = real(np.pad(part, [(0, 0), (0, 0), *missing, (0, 0)]))
             v = np.einsum("pa,qb,ncabl->npqcl", seen, seen, d)
-            products = np.einsum("npqcl,pqocld->nopqd", real(v), real(w))
+            products = np.einsum("npqcl,pqocld->nopqd", real(v), w)
             y = np.einsum("ap,bq,nopqd->noabd", shown, shown, products)
             place = found[:, :, top : top + m, left : left + m]
             place[:] = y[:, :, : place.shape[2], : place.shape[3]]
-    return found.astype(dtype(x.dtype).numpy)
+    return found
 
 
-def _samples(seed: int) -> Sequence[Sample]:
-    s = Sampler.seeded(seed)
-    n, c, o = s.shape(3, 1, 2)
-    h, w = s.shape(2, 5, 6)
+def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
+    def rule(seed: int) -> Sequence[Sample]:
+        s = Sampler.seeded(seed)
+        n, c, o = s.shape(3, 1, 2)
+        h, w = s.shape(2, 5, 6)
+        frames = s.shape(rank - 2, 3, 4)
 
-    def call(tile: int, size: int, kind: str = "float32", **attrs: object) -> Sample:
-        x = s.array((n, c, h, w, 4), kind, -1, 1)
-        weight = s.array((size, size, o, c, 4, 4), kind, -1, 1)
-        return sample(_PARAMS, (x, weight), tile=tile, **attrs)
+        def call(
+            tile: int, size: int, kind: str = "float32", taps: int = 1, **more: object
+        ) -> Sample:
+            x = s.array((n, c, *frames, h, w, 4), kind, -1, 1)
+            weight = s.array((size, size, o, taps * c, 4, 4), kind, -1, 1)
+            return sample(_PARAMS, (x, weight), tile=tile, **more)
 
-    return [
-        call(4, 6, padding=1),
-        call(2, 4, padding=(0, 1, 2, 3)),
-        call(4, 6, "float64"),
-        call(2, 4, "float16", padding=1),
-        call(2, 6, padding=2),
-        call(1, 2),
-        sample(_PARAMS, (s.array((0, c, h, w, 2)), s.array((6, 6, o, c, 2, 4))), tile=4),
-    ]
+        deep = 3 if rank == 3 else 1  # taps over frames
+        uneven = (*(1,) * (rank - 2), 0, 1, *(0,) * (rank - 2), 2, 3)
+        empty = s.array((0, c, *frames, h, w, 2)), s.array((6, 6, o, c, 2, 4))
+        return [
+            call(4, 6, taps=deep, padding=1),
+            call(2, 4, taps=deep, padding=uneven),
+            call(4, 6, "float64"),
+            call(2, 4, "float16", padding=(*(0,) * (rank - 2), 1, 1)),
+            call(2, 6, taps=deep, padding=2),
+            call(1, 2),
+            sample(_PARAMS, empty, tile=4),
+        ]
+
+    return rule
 
 
-OPS: tuple[OpDef, ...] = (
-    OpDef(
-        "nn.conv2d_winograd",
+_AXES = {2: "h, w", 3: "t, h, w"}
+
+
+def _row(rank: int) -> OpDef:
+    axes = _AXES[rank]
+    made = axes.replace(", ", "', ")
+    taps = ", of whose taps over frames each has blocks of its own" if rank == 3 else ""
+    blocks = "k * c / b" if rank == 3 else "c / b"
+    return OpDef(
+        f"nn.conv{rank}d_winograd",
         _PARAMS,
-        _infer,
+        _infer(rank),
         _reference,
-        """Cross-correlation of stride 1 with transformed weights, channels in blocks innermost.
+        f"""Cross-correlation of stride 1 with transformed weights, channels in blocks innermost.
 
-        x ``(n, c / b, h, w, b)``, weight ``(s, s, o / d, c / b, b, d)``, transformed by
-        `transformed_weights`, result ``(n, o / d, h', w', d)``. `tile` is the outputs made along an
-        axis, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding as in nn.conv2d.
+        x ``(n, c / b, {axes}, b)``, weight ``(s, s, o / d, {blocks}, b, d)``, transformed by
+        `transformed_weights`{taps}, result ``(n, o / d, {made}', d)``. `tile` is the outputs made
+        along an axis of lines or pixels, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding
+        as in nn.conv{rank}d.
         """,
         compute=_compute,
         op_class="convolution",
         pattern="out_fusable",
-        samples=_samples,
+        samples=_samples(rank),
         precision="always",
         tolerance=1e-4,
-    ),
-)
+    )
+
+
+OPS: tuple[OpDef, ...] = tuple(_row(rank) for rank in _AXES)

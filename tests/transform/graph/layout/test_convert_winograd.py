@@ -49,9 +49,10 @@ def tile_of(module: IRModule) -> object:
         for b in walk_bindings(f)
         if isinstance(b.value, Call)
         and isinstance(b.value.callee, Op)
-        and b.value.callee.name.startswith("nn.conv2d")
+        and b.value.callee.name.startswith(("nn.conv2d", "nn.conv3d"))
     )
-    return found.attrs["tile"] if found.callee == Op("nn.conv2d_winograd") else None
+    assert isinstance(found.callee, Op)
+    return found.attrs["tile"] if found.callee.name.endswith("winograd") else None
 
 
 @pytest.mark.parametrize(("largest", "tile"), [(4, 4), (2, 2), (0, None)])
@@ -64,6 +65,40 @@ def test_it_computes_the_same(largest: int, tile: int | None) -> None:
     (x,) = floats(2, (1, 16, 8, 8, 4))
     expected, got = (np.asarray(interpret(m, "main", [x])) for m in (before, after))
     np.testing.assert_allclose(got, expected, atol=1e-5 * float(abs(expected).max()))
+
+
+@pytest.mark.parametrize("taps", [1, 2, 3])
+@pytest.mark.parametrize("padding", ["1", "(2, 0, 1, 0, 1, 1)"])
+def test_frames_are_images(taps: int, padding: str) -> None:
+    (weight,) = floats(1, (16, 8, taps, 3, 3, 4, 4))
+    before = parse(
+        f"""
+@script.function
+def main(x: f32[Tensor, 2, 8, 3, 9, 8, 4]) -> f32[Tensor, ...]:
+    return R.nn.conv3d_blocked(x, R.const("weight"), padding={padding})
+""",
+        {"weight": weight},
+    )
+    after = ConvertWinograd()(before, CONTEXT)
+    verify(after)
+    assert tile_of(after) == 4
+    (x,) = floats(2, (2, 8, 3, 9, 8, 4))
+    expected, got = (np.asarray(interpret(m, "main", [x])) for m in (before, after))
+    np.testing.assert_allclose(got, expected, atol=1e-5 * float(abs(expected).max()))
+
+
+@pytest.mark.parametrize("strides", ["(2, 1, 1)", "(1, 2, 2)"])
+def test_steps_over_frames_or_pixels_stay(strides: str) -> None:
+    (weight,) = floats(1, (16, 8, 3, 3, 3, 4, 4))
+    module = parse(
+        f"""
+@script.function
+def main(x: f32[Tensor, 2, 8, 5, 16, 16, 4]) -> f32[Tensor, ...]:
+    return R.nn.conv3d_blocked(x, R.const("weight"), padding=1, strides={strides})
+""",
+        {"weight": weight},
+    )
+    assert tile_of(ConvertWinograd()(module, CONTEXT)) is None
 
 
 @pytest.mark.parametrize(
@@ -150,6 +185,39 @@ def main(x: f32[Tensor, n, 32, h, w]) -> f32[Tensor, ...]:
         expected = unity.compile(module, dynamic=fixed, resolve={"main/conv2d": "tir:direct"})(x)
         scale = float(abs(expected).max(initial=1))
         np.testing.assert_allclose(exe(x), expected, atol=1e-5 * scale)
+
+
+@pytest.mark.rotated(2)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_videos_of_unknown_size_are_convolved_by_one_executable(threads: int) -> None:
+    rng = np.random.default_rng(3)
+    weight = rng.standard_normal((32, 32, 3, 3, 3)).astype(np.float32)
+    module = parse(
+        """
+n = dim("n")
+t = dim("t")
+h = dim("h")
+w = dim("w")
+@script.function
+def main(x: f32[Tensor, n, 32, t, h, w]) -> f32[Tensor, ...]:
+    with R.dataflow():
+        y = R.nn.relu(R.add(R.nn.conv3d(x, R.const("weight"), padding=1), x))
+    return y
+""",
+        {"weight": weight},
+    )
+    exe = unity.compile(module, threads=threads)
+    assert "winograd" in " ".join(exe.kernels)
+    for shape in ((1, 32, 4, 28, 28), (2, 32, 1, 7, 7), (1, 32, 3, 1, 30), (1, 32, 2, 33, 2)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        at = (shape[0], *shape[2:])
+        fixed: Dynamic = {"x": dict(zip((0, 2, 3, 4), at, strict=True))}
+        expected = unity.compile(module, dynamic=fixed, resolve={"main/conv3d": "tir:direct"})(x)
+        scale = float(abs(expected).max(initial=1))
+        np.testing.assert_allclose(exe(x), expected, atol=1e-5 * scale)
+        np.testing.assert_allclose(
+            unity.compile(module, dynamic=fixed)(x), expected, atol=1e-5 * scale
+        )
 
 
 @pytest.mark.parametrize(
