@@ -211,14 +211,14 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     windows = [Window(k, 1, p, q) for k, p, q in zip(kernel, before, after, strict=True)]
     padded = pad_reference(real(x), (*windows, Window(1)), 0)
     if rank == 2:
-        found = _of_images(padded, real(w), m)
+        found = _of_images(real(padded), real(w), m)
     else:
         n, c, *_ = padded.shape
         seen = np.lib.stride_tricks.sliding_window_view(padded, (w.shape[3] // max(c, 1)), 2)
         images = np.moveaxis(seen, (2, -1), (1, 2))  # images, frames, taps, blocks, ...
         steps = images.shape[1]
         images = images.reshape(n * steps, w.shape[3], *padded.shape[3:])
-        found = _of_images(images, real(w), m)
+        found = _of_images(real(images), real(w), m)
         found = np.moveaxis(found.reshape(n, steps, *found.shape[1:]), 1, 2)
     return found.astype(dtype(x.dtype).numpy)
 
