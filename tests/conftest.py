@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # while tests are collected
     if config.getoption("--extras") and (names := missing()):
         raise pytest.UsageError(f"--extras without {', '.join(names)}: CONTRIBUTING.md says how")
     os.environ.setdefault("UNITY_COMPILE_PROCESSES", "1")  # tests run side by side already
@@ -74,6 +75,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ SHARE = 12
 """How many times longer all turns are than tests say: what fits in the time that a run has."""
 LONGEST = 0.5
 """Seconds of CPU that one test may take of a run of everything, on average."""
-BUDGET = 200.0
+BUDGET = 150.0
 """Seconds of CPU that those tests may take of it that `costs` knows: 300 s on two cores, less those
 in which tests are collected, and as many for the thousands that are too short for a row (together
 200), for new ones, for a core that waits and for a machine that is slower than `costs` has it."""
@@ -97,7 +97,7 @@ def longest(rows: Sequence[Row]) -> float:
     It goes down by fifths, so that a test's turns stay the same while what others take varies.
 
     >>> longest([Row(0, False, 3.0)] * 100), longest([Row(0, False, 3.0)] * 500)
-    (0.5, 0.4)
+    (0.5, 0.32000000000000006)
     """
     limit = LONGEST
     while sum(row.seconds / turns(row, limit) for row in rows) > BUDGET and limit > LONGEST / 50:
