@@ -118,6 +118,7 @@ STATIC_ONLY: dict[str, str] = {
     "matmul_words": "the extents of its words and scales must be known",
     "nn.conv2d_interleaved": "which groups make a block must be known",
     "nn.conv2d_winograd": "which transform it is must be known",
+    "nn.conv3d_winograd": "which transform it is must be known",
     "tree_ensemble": "how many trees and nodes there are must be known",
     "linked_tree_ensemble": "how many trees and nodes there are must be known",
     "arange": "its samples have numbers for attributes",

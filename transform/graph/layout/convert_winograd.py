@@ -1,4 +1,4 @@
-"""ConvertWinograd: 3x3 convolutions in blocks by fewer multiplications, where that is faster."""
+"""ConvertWinograd: convolutions in blocks by fewer multiplications, where that is faster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unity.op.window import per_axis
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
-from .winograd_estimate import TAPS, winograd_cycles, worth
+from .winograd_estimate import TILES, taps_of, winograd_cycles, worth
 
 _BECOMES = {f"nn.conv{n}d_blocked": f"nn.conv{n}d_winograd" for n in (2, 3)}
 _SAID: Mapping[str, Sequence[int]] = {
@@ -37,11 +37,12 @@ _SAID: Mapping[str, Sequence[int]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConvertWinograd(Pass):
-    """Turns `nn.conv2d_blocked` of 3x3 taps and stride 1 into `nn.conv2d_winograd`.
+    """Turns `nn.conv2d_blocked` of 3x3 to 7x7 taps and stride 1 into `nn.conv2d_winograd`.
 
     So it does with `nn.conv3d_blocked`, of any number of taps over frames: each frame is an image.
-    Tiles of 4 take a quarter of the multiplications but four times the memory for weights; tiles of
-    2 take 1 / 2.25 and 1.8 times. A call's attribute `algorithm` says which; where it says nothing,
+    Of 3x3 taps, tiles of 4 take a quarter of the multiplications but four times the memory for
+    weights; tiles of 2 take 1 / 2.25 and 1.8 times. Of 5x5 they take 1 / 6.25 and 2.6 times,
+    1 / 2.8 and 1.4 times. A call's attribute `algorithm` says which; where it says nothing,
     an estimate of cycles chooses between them and the convolution as it is. Rounding errors grow:
     those of the actual weights are sampled, and a tile whose error is above `tolerance` is not
     used. A NaN or an infinity in the input spreads over its tile.
@@ -95,11 +96,12 @@ class _Converter(BodyRewriter):
         match atom_type(var):
             case TensorType((n, _, *sizes, _), dtype) if dtype == FLOAT32:
                 said = _SAID.get(str(value.attrs.get("algorithm")))
+                known = TILES[weight.data.shape[-3]]
             case _:
                 return value
         if said is None:
             said = self.tiles(weight.data.shape, n, sizes)
-        for tile in said:
+        for tile in (t for t in said if t in known):
             made = self.transformed(weight, tile)
             if made is not None:
                 attrs = Attrs(tile=tile, padding=value.attrs["padding"])
@@ -115,15 +117,16 @@ class _Converter(BodyRewriter):
         return (
             {*steps, *dilation} == {1}
             and call.attrs["depthwise"] is False
-            and weight.data.shape[-4:] == (TAPS, TAPS, lanes, lanes)
+            and weight.data.shape[-2:] == (lanes, lanes)
+            and taps_of(weight.data.shape[2:-2]) is not None
             and weight.data.dtype == np.float32
         )
 
     def tiles(self, shape: tuple[int, ...], batch: Dim, sizes: Sequence[Dim]) -> Sequence[int]:
         """The tiles worth trying, the fastest first."""
-        outputs, inputs, *taps, _, _, lanes, _ = shape
-        channels = outputs, inputs * math.prod(taps)
-        cycles = winograd_cycles(*channels, batch, sizes, lanes, self.target)
+        outputs, inputs, *frames, taps, _, lanes, _ = shape
+        channels = outputs, inputs * math.prod(frames)
+        cycles = winograd_cycles(*channels, batch, sizes, lanes, self.target, taps)
         return [t for t in worth(cycles) if t <= self.options.largest]
 
     def transformed(self, weight: Constant, tile: int) -> Constant | None:
@@ -138,11 +141,11 @@ class _Converter(BodyRewriter):
         if not error <= self.options.tolerance:
             return None
         images = _of_images(weight.data)
-        o, c, _, _, b, d = images.shape
-        size = tile + TAPS - 1
+        o, c, k, _, b, d = images.shape
+        size = tile + k - 1
         laid_out = paged_empty((size, size, o, c, b, d), np.float32)
         for i in range(o):  # one block at a time: they are computed in float64
-            taps = images[i].reshape(c, TAPS, TAPS, b * d)
+            taps = images[i].reshape(c, k, k, b * d)
             block = transformed_weights(taps, tile)
             laid_out[:, :, i] = block.swapaxes(0, 1).reshape(size, size, c, b, d)
         return derived(weight, laid_out, "winograd")

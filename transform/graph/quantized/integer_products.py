@@ -27,7 +27,7 @@ from ..layout.blockable import is_depthwise
 from ..layout.interleave import interleave_for
 from ..layout.narrow_products import prod_of
 from ..layout.pack_weights import worth_packing
-from ..layout.winograd_estimate import TAPS, winograd_cycles
+from ..layout.winograd_estimate import taps_of, winograd_cycles
 from ..rewriter import BodyRewriter
 from .factors import Activations, Weights, activations, weights, widened
 from .lines_as_images import lines_as_images
@@ -266,12 +266,14 @@ class _Products(BodyRewriter):
         (c, o), lanes = channels, self.target.vector_bits // INT32.bits
         kind = atom_type(call.args[1])
         shape = kind.shape if isinstance(kind, TensorType) else None
-        taps = shape[2:] if isinstance(shape, tuple) else ()
+        known = [e for e in shape[2:] if isinstance(e, int)] if isinstance(shape, tuple) else []
+        taps = taps_of(known) if len(known) == 2 else None
         steps = (call.attrs["strides"], call.attrs["dilation"])
         plain = all(per_axis("steps", s, 2, 1) == (1, 1) for s in steps)
-        if not self.winograd or taps != (TAPS, TAPS) or not plain or c % lanes or o % lanes:
+        if not self.winograd or taps is None or not plain or c % lanes or o % lanes:
             return False
-        cycles = winograd_cycles(o // lanes, c // lanes, batch, sizes, lanes, self.target)
+        blocks = o // lanes, c // lanes
+        cycles = winograd_cycles(*blocks, batch, sizes, lanes, self.target, taps)
         return min(cycles.values()) * gain < cycles[0]
 
     def without_sign(self, left: Activations) -> Activations:

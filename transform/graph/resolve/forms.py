@@ -21,7 +21,7 @@ from unity.op.window import paddings, per_axis
 
 from ..layout.blockable import image_of, is_blockable
 from ..layout.pack_weights import PACKED, worth_packing
-from ..layout.winograd_estimate import MARGIN, TAPS, winograd_cycles, worth
+from ..layout.winograd_estimate import MARGIN, TILES, taps_of, winograd_cycles, worth
 
 _CONVOLUTIONS = ("nn.conv2d", "nn.conv3d")
 FORMS = (*CONVOLUTIONS, *PRODUCTS)
@@ -84,11 +84,12 @@ def _convolution(
     gemm = Form("gemm", 0.98 if var in alone else 1.02, _no_gemm(call, weight))
     frames = prod(weight.data.shape[2:-2])
     blocks = (-(-out.channels // lanes), frames * -(-image.channels // lanes))
-    cycles = winograd_cycles(*blocks, out.batch, out.sizes, lanes, target)
+    taps = taps_of(weight.data.shape[2:]) or min(TILES)
+    cycles = winograd_cycles(*blocks, out.batch, out.sizes, lanes, target, taps)
     why = _no_winograd(call, weight, image.channels, lanes)
     tiles: list[Form] = []
     exact = not errors  # a smaller tile than one that is exact enough is so, too
-    for tile in (4, 2):
+    for tile in TILES[taps]:
         reason = why
         if reason is None and cycles[tile] < MARGIN * cycles[0]:
             error = 0.0 if exact else _error(weight, tile)
@@ -110,8 +111,8 @@ def _no_winograd(call: Call, weight: Constant, channels: int, lanes: int) -> str
     rank = weight.data.ndim - 2
     strides = per_axis("strides", call.attrs["strides"], rank, 1)
     dilation = per_axis("dilation", call.attrs["dilation"], rank, 1)
-    if weight.data.shape[-2:] != (TAPS, TAPS) or {*strides, *dilation} != {1}:
-        return "for windows of 3x3 with steps of 1"
+    if taps_of(weight.data.shape[2:]) is None or {*strides, *dilation} != {1}:
+        return f"for windows of {', '.join(f'{k}x{k}' for k in TILES)} with steps of 1"
     return None if 2 * channels >= lanes else "there are too few channels to fill a block"
 
 

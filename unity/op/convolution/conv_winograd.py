@@ -266,6 +266,7 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
             call(4, 6, "float64"),
             call(2, 4, "float16", padding=(*(0,) * (rank - 2), 1, 1)),
             call(2, 6, taps=deep, padding=2),
+            call(4, 8, padding=2),
             call(1, 2),
             sample(_PARAMS, empty, tile=4),
         ]

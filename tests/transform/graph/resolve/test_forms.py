@@ -66,7 +66,7 @@ def test_the_table_has_all_forms_and_why_some_are_none() -> None:
     assert wide["tir:direct"] is None
     assert wide["tir:gemm"] == "for windows of a single pixel with steps of 1"
     point = {c.implementation: c.why_not for c in table["point"].candidates}
-    assert point["tir:winograd.2"] == "for windows of 3x3 with steps of 1"
+    assert point["tir:winograd.2"] == "for windows of 3x3, 5x5, 7x7 with steps of 1"
     assert table["out"].choice == "tir:packed"
 
 
