@@ -225,7 +225,8 @@ class _Converter(BodyRewriter):
                 return None
             if not repays_blocks(call, image, out, self.target):
                 return None
-        if seen is None and image.channels % lanes == 0:
+        by_tiles = str(call.attrs.get("algorithm")).startswith("winograd")  # needs whole blocks
+        if seen is None and (image.channels % lanes == 0 or by_tiles):
             seen = self.in_blocks(x, image)
         if self.interleave is not None and not depthwise:
             return self.interleaved(call, seen, image, self.interleave)
@@ -414,11 +415,15 @@ class _Converter(BodyRewriter):
         if known is not None:
             return known
         b = self.lanes
-        n, c, sizes = image.batch, image.channels // b, image.sizes
+        n, c, sizes = image.batch, self.padded(image.channels) // b, image.sizes
+        whole = x
+        if c * b > image.channels:
+            pads = (0, 0, 0, c * b - image.channels, *(0,) * (2 * len(sizes)))
+            whole = self.emit(call_op("nn.pad", x, pad_width=pads), "whole")
         if image.pixels == 1:
-            split = self.emit(call_op("reshape", x, (n, c, *sizes, b)), "blocks")
+            split = self.emit(call_op("reshape", whole, (n, c, *sizes, b)), "blocks")
         else:
-            parts = self.emit(call_op("reshape", x, (n, c, b, *sizes)), "parts")
+            parts = self.emit(call_op("reshape", whole, (n, c, b, *sizes)), "parts")
             axes = (0, 1, *range(3, 3 + len(sizes)), 2)
             split = self.emit(call_op("permute_dims", parts, axes=axes), "blocks")
         self.blocked[x] = split
