@@ -104,7 +104,7 @@ def compile(  # noqa: A001
             integers of so many bits, with a scale and a zero point for each block of 32 rows
             of a column (`QuantizeWeights`). Products of few rows, which wait for their weights, are
             faster; results differ as an error of a half step of each weight makes them.
-        winograd: Whether 3x3 convolutions may be computed by Winograd's tiles, as they are where
+        winograd: Whether convolutions may be computed by Winograd's tiles, as they are where
             that is estimated faster: rounding errors are then relative to the largest pixel that a
             tile of up to 6x6 sees (a pixel of 1e6 shifts its neighbours by about 1), and a NaN or
             an infinity spreads over the tile. False: each output sees its own pixels only.

@@ -205,6 +205,31 @@ def main(x: f32[Tensor, n, 32, h, w]) -> f32[Tensor, ...]:
 
 
 @pytest.mark.rotated(2)
+@pytest.mark.parametrize("sizes", ["19, 17", "h, w"])
+def test_channels_that_fill_no_block_are_padded(sizes: str) -> None:
+    rng = np.random.default_rng(5)
+    weight = rng.standard_normal((36, 50, 3, 3)).astype(np.float32)
+    module = parse(
+        f"""
+h = dim("h", typical=56)
+w = dim("w", typical=56)
+@script.function
+def main(x: f32[Tensor, 2, 50, {sizes}]) -> f32[Tensor, ...]:
+    with R.dataflow():
+        y = R.nn.relu(R.nn.conv2d(x, R.const("weight"), padding=1))
+        z = R.add(y, R.mean(x, axis=[1], keepdims=True))
+    return z
+""",
+        {"weight": weight},
+    )
+    exe = unity.compile(module, resolve={"main/conv2d": "tir:winograd.4"})
+    assert "winograd" in " ".join(exe.kernels)
+    x = rng.standard_normal((2, 50, 19, 17)).astype(np.float32)
+    expected = np.asarray(interpret(module, "main", [x]))
+    np.testing.assert_allclose(exe(x), expected, atol=1e-5 * float(abs(expected).max()))
+
+
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_videos_of_unknown_size_are_convolved_by_one_executable(threads: int) -> None:
     rng = np.random.default_rng(3)
