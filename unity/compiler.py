@@ -106,7 +106,7 @@ def compile(  # noqa: A001
             faster; results differ as an error of a half step of each weight makes them.
         winograd: Whether convolutions may be computed by Winograd's tiles, as they are where
             that is estimated faster: rounding errors are then relative to the largest pixel that a
-            tile of up to 6x6 sees (a pixel of 1e6 shifts its neighbours by about 1), and a NaN or
+            tile of up to 8x8 sees (a pixel of 1e6 shifts its neighbours by about 1), and a NaN or
             an infinity spreads over the tile. False: each output sees its own pixels only.
         resolve: What call sites are resolved to: ``"tir"`` (our kernels, the default), ``"static"``
             (by estimate), ``"measure"`` (the fastest on this machine), an implementation
