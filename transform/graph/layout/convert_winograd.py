@@ -23,9 +23,10 @@ from unity.op.window import per_axis
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
+from .blockable import CONVOLUTIONS
 from .winograd_estimate import TILES, taps_of, winograd_cycles, worth
 
-_BECOMES = {f"nn.conv{n}d_blocked": f"nn.conv{n}d_winograd" for n in (2, 3)}
+_BECOMES = {blocked: f"{name}_winograd" for name, blocked in CONVOLUTIONS.items()}
 _SAID: Mapping[str, Sequence[int]] = {
     "direct": (),
     "gemm": (),

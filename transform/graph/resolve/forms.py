@@ -19,11 +19,11 @@ from unity.op.algorithm import CONVOLUTIONS, PRODUCTS
 from unity.op.convolution.conv_winograd import sampled_error
 from unity.op.window import paddings, per_axis
 
+from ..layout import blockable
 from ..layout.blockable import image_of, is_blockable
 from ..layout.pack_weights import PACKED, worth_packing
 from ..layout.winograd_estimate import MARGIN, TILES, taps_of, winograd_cycles, worth
 
-_CONVOLUTIONS = ("nn.conv2d", "nn.conv3d")
 FORMS = (*CONVOLUTIONS, *PRODUCTS)
 _UNPACKED = 1.3
 """How much longer a product may take whose matrix lies as it was given."""
@@ -59,7 +59,7 @@ def forms_of(
         errors: Whether to look at rounding errors already: `ConvertWinograd` does in any case.
     """
     match call:
-        case Call(Op(name), (_, Constant() as weight)) if name in _CONVOLUTIONS:
+        case Call(Op(name), (_, Constant() as weight)) if name in blockable.CONVOLUTIONS:
             found = _convolution(call, weight, var, alone, target, errors)
         case Call(Op("matmul"), (x, Constant() as weight)):
             found = _product(call, x.type if isinstance(x, Var) else None, weight, target)

@@ -13,6 +13,7 @@ from unity.ir.symbols.representative import BATCH, IMAGES, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.extents import count_of, divisors, number
+from ...blocks.memory_of_runs import RUNS_A_THREAD
 from ...roles.reduction import rows_of
 from ...roles.winograd import TileGroup
 from ...tactics.tile_sizes import counts, tile_size
@@ -30,9 +31,9 @@ unknown sizes by both numbers: 1.06 on one thread, 1.02 on two; AMD Zen 3)."""
 SHARERS = 2
 """Register tiles of an unknown number that share what they ask for, at most."""
 
-ROOM = 6 << 20
-"""Bytes of a chunk's products, at most: two threads keep four of them, and what is 32 MiB large is
-mapped anew at each call (256 channels, 64 points, 144 tiles: 11 ms instead of 2, AMD Zen 3)."""
+ROOM = 24 << 20
+"""Bytes of the products that all threads keep, at most: what is 32 MiB large is mapped anew at each
+call (256 channels, 64 points, 144 tiles by two threads: 11 ms instead of 2, AMD Zen 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
             for panels in divisors(blocks // columns):
                 for together in (False, True):
                     plan = TilePlan(tiles, columns, rows, panels, together, prefetch=False)
-                    if best is not None and _room(group, plan) > ROOM:
+                    if best is not None and _room(group, plan, target) > ROOM:
                         continue
                     each = [_cycles(group, plan, target, i) for i in images]
                     cost, far = math.prod(c for c, _ in each), any(f for _, f in each)
@@ -138,11 +139,13 @@ def _images(group: TileGroup) -> list[tuple[int, ...]]:
     return [(*batch, *size) for size in sorted(sizes)]
 
 
-def _room(group: TileGroup, plan: TilePlan) -> int:
-    """Bytes of the products of a chunk."""
+def _room(group: TileGroup, plan: TilePlan, target: Target) -> int:
+    """Bytes of the products of all chunks that are in work; one thread counts as two."""
     lanes, size = number(group.lane_out.extent) or 1, group.reduction.value.dtype.bytes
     tiles = plan.tiles * count_of(a.extent for a in group.points)
-    return tiles * plan.columns * plan.panels * lanes * size
+    return (
+        tiles * plan.columns * plan.panels * lanes * size * RUNS_A_THREAD * max(target.threads, 2)
+    )
 
 
 def _cycles(
