@@ -16,7 +16,7 @@ from ..arithmetic import in_range
 from ..emitter import Emitter, Unit, int_text
 from ..narrow import round_to
 from ..types import Ty, is_narrow, value_type
-from . import error, exponential, inverse, logarithm, power, rounding, trigonometric
+from . import error, exponential, inverse, logarithm, power, remainder, rounding, trigonometric
 from .lanes import Num
 
 Formula: TypeAlias = Callable[..., Num]
@@ -48,6 +48,7 @@ _FUNCTIONS: Mapping[str, tuple[Formula, int]] = {
     "atan2": (inverse.atan2, 2),
     "erf": (error.erf, 1),
     "pow": (power.power, 2),
+    "fmod": (remainder.fmod, 2),
 }
 """Functions of floats that are worth a call: their rule and how many arguments they take."""
 
@@ -127,8 +128,6 @@ def _of_floats(em: Emitter, name: str, dtype: DType, t: Ty, args: list[str]) -> 
         value = em.call(_defined(em.unit, name, t), t, *((t, a) for a in args))
     elif name == "bits" and not is_narrow(dtype):
         return em.pure(f"bitcast {t.text} {args[0]} to {t.int.text}")
-    elif name == "fmod":
-        value = rounding.fmod(em, t, *args)
     else:
         raise _unsupported(name, dtype)
     return round_to(em, dtype, value) if is_narrow(dtype) else value

@@ -300,6 +300,25 @@ def test_remainders_are_exact() -> None:
         np.testing.assert_array_equal(evaluate("fmod", [a, b], d, 4), np.fmod(a, b))
 
 
+@pytest.mark.parametrize("target", [HOST, BASELINE], ids=["host", "baseline"])
+@pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
+def test_remainders_next_to_whole_quotients_are_exact(d: DType, target: Target) -> None:
+    rng = np.random.default_rng(3)
+    # Up to what one division gives, and beyond; the divisors reach below the normal numbers.
+    count = np.floor(2.0 ** rng.uniform(0, 26 if d.bits == 32 else 55, 1024))
+    least = -140 if d.bits == 32 else -1060
+    b = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(least, 60, 1024)).astype(d.numpy)
+    a = (count * b).astype(d.numpy)
+    for way in (0, np.inf):
+        a[::2] = np.nextafter(a[::2], np.asarray(way, d.numpy))
+        for x, y in ((a, b), (np.negative(a), b), (a, np.negative(b))):
+            with np.errstate(all="ignore"):
+                want = np.fmod(x, y)
+            got = evaluate("fmod", [x, y], d, 8, target)
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
 def test_rounding_of_halves_and_big_numbers() -> None:
     data = np.asarray([0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, 8388607.5, -4194303.5], np.float32)
     for target in (HOST, BASELINE):
