@@ -24,7 +24,9 @@ from ..tactics.threads import share
 from .rule import Legal, Neighbourhood, by_steps, worth
 
 LEAST = 8
-"""An axis shorter than this is not worth a rectangle's shuffles."""
+"""What is read along an axis shorter than this is not worth a rectangle's shuffles."""
+WIDE = (2, 4)
+"""Bytes of an element, and the length of an axis from which on those are worth it."""
 NEAR = (2, 2)
 """Rectangles of a block along the axis read and the axis written, within the second cache."""
 FAR = (64, 1)
@@ -214,7 +216,7 @@ def crossing_of(nest: Nest, target: Target) -> Crossing | None:
             loads.append(load)
     axes = [_contiguous(x, nest.axes[:-1], known) for x in loads]
     along = axes[0] if axes else None
-    if along is None or any(a is not along for a in axes) or not _worth(along, across):
+    if along is None or any(a is not along for a in axes) or not _worth(along, across, loads):
         return None
     if any(x.predicate is not None for x in loads) or not _always(nest.finish, set(loads)):
         return None
@@ -239,9 +241,12 @@ def _contiguous(load: Load, axes: Sequence[Axis], known: Analyzer) -> Axis | Non
     return next((a for a in axes if step(index, a.var) == 1), None)
 
 
-def _worth(*axes: Axis) -> bool:
-    known = (number(a.extent) for a in axes)
-    return all(extent is None or extent >= LEAST for extent in known)
+def _worth(along: Axis, across: Axis, loads: Sequence[Load]) -> bool:
+    """Whether rectangles are worth their shuffles; across, two elements are enough for that."""
+    narrow = min(x.buffer.dtype.bytes for x in loads)
+    least = LEAST if narrow < WIDE[0] else WIDE[1]
+    long, wide = number(along.extent), number(across.extent)
+    return (long is None or long >= least) and (wide is None or wide >= 2)
 
 
 def _always(finish: Stmt, loads: set[Load]) -> bool:

@@ -94,6 +94,33 @@ def test_every_tail(bits: int) -> None:
         np.testing.assert_array_equal(exe(x, x.T), x.T)
 
 
+@pytest.mark.rotated(1)
+@pytest.mark.parametrize("bits", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
+def test_short_lines(dtype: str, bits: int) -> None:
+    rng = np.random.default_rng(4)
+    least = 8 if dtype == "uint8" else 4
+    for shape in [(2, 40), (3, 17), (5, 8), (7, 33), (40, least), (9, 7), (3, least), (2, 1000)]:
+        source = permuted((6, *shape), (0, 2, 1), dtype)
+        assert bool(turned(source, TARGETS[bits])) == (shape[1] >= least)
+        x = values(rng, (6, *shape), dtype)
+        want = x.transpose(0, 2, 1)
+        exe = unity.compile(parse(source), target=TARGETS[bits])
+        np.testing.assert_array_equal(exe(x, want), want, err_msg=f"{shape}")
+    assert not turned(permuted((40, least - 1), (1, 0), dtype), TARGETS[bits])
+
+
+def test_no_shuffle_is_an_instruction_that_avx_lacks() -> None:
+    """Of AMD's `insertq`, LLVM makes the shuffles of two lines of bytes."""
+    features = ("avx", "avx2", "fma", "sse2", "sse4.1", "sse4.2", "sse4a", "ssse3")
+    machine = Target("cpu", "x86_64-unknown-linux-gnu", "znver3", features, 256, 16)
+    source = permuted((2, 4096), (1, 0), "uint8")
+    kernels = pipeline("cpu").run(parse(source), Context(machine)).prim_funcs()
+    code = compile_kernels(kernels, machine, cache=None)
+    for name in kernels:
+        assert "insertq" not in code.listing(name).assembly
+
+
 @pytest.mark.rotated(2)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize(
