@@ -49,7 +49,15 @@ from unity.transform.check_outputs import check_outputs
 from unity.transform.check_temporaries import check_temporaries
 from unity.transform.graph.layout.convert_precision import ConvertPrecision
 from unity.transform.graph.quantized.quantize_weights import QuantizeWeights, bits_called
-from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
+from unity.transform.graph.resolve import (
+    EXPLANATION,
+    FORMED,
+    FormByRecord,
+    Policy,
+    Resolve,
+    ResolveOption,
+    policy_of,
+)
 from unity.transform.graph.simplify.check_indices import CheckIndices
 from unity.transform.graph.simplify.dce import references
 from unity.transform.graph.simplify.normalize import Normalize
@@ -59,6 +67,7 @@ from unity.transform.rules.by_record import TUNED, ScheduleByRecord
 
 if TYPE_CHECKING:
     from unity.transform.rules.decisions import Decisions
+    from unity.tuning import MeasuredProgram
     from unity.tuning.records import Records
 
 
@@ -192,17 +201,35 @@ def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipe
             raise UnityError(f"db: there is no file {str(db)!r}", hint="unity.tune(...) writes it")
         check_holds_records(Path(db))
         db = Records(db, read_only=True)
+    passes = forms_by_record(passes, db, context.target)
     return passes.insert_before(ScheduleDefault, ScheduleByRecord(db.replays(context.target)))
 
 
-def _explained(context: Context, module: IRModule) -> str:
-    """What call sites were resolved to, and which of their kernels were laid out by records."""
-    explanation = context.reports.get(EXPLANATION, "")
-    if TUNED not in context.reports:
-        return explanation
-    from unity.tuning.explained import with_tuned
+def forms_by_record(passes: Pipeline, db: Records, target: Target) -> Pipeline:
+    """The pipeline that computes calls in the forms that records say, where it knows forms."""
+    if not has_forms(passes):
+        return passes
+    return passes.insert_before(Resolve, FormByRecord(db.recorded_forms(target)))
 
-    return with_tuned(Explanation.stored(explanation), context.reports[TUNED], module).to_json()
+
+def has_forms(passes: Pipeline) -> bool:
+    """Whether a pipeline has forms of our kernels to choose from."""
+    return any(isinstance(p, Resolve) and p.forms for p in passes.passes)
+
+
+def _explained(context: Context, module: IRModule) -> str:
+    """What call sites were resolved to, and what of it records said: forms, kernels' schedules."""
+    explanation = context.reports.get(EXPLANATION, "")
+    if not {FORMED, TUNED} & context.reports.keys():
+        return explanation
+    from unity.tuning.explained import with_forms, with_tuned
+
+    told = Explanation.stored(explanation)
+    if FORMED in context.reports:
+        told = with_forms(told, context.reports[FORMED])
+    if TUNED in context.reports:
+        told = with_tuned(told, context.reports[TUNED], module)
+    return told.to_json()
 
 
 def _built(
@@ -259,27 +286,54 @@ def _resolved(
     given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
     if policy.base != "measure":
         return passes.replace(Resolve, replace(given, policy=policy))
-    from unity.tuning import Database, MeasuredProgram, assignments, measured_resolution
+    from unity.tuning import Database, measured_resolution
 
     check_target(context.target, "what is to be measured")
+    program = measured_program(passes, module, context, policy, sizes, store)
+    step = measured_resolution(program, Database(store), repr(passes))
+    return passes.replace(Resolve, step)
+
+
+def measured_program(
+    passes: Pipeline,
+    module: IRModule,
+    context: Context,
+    policy: Policy | None,
+    sizes: Mapping[str, int | Sequence[int]] | None,
+    store: Path | None,
+    *,
+    others: bool = True,
+) -> MeasuredProgram:
+    """A program to be compiled in several ways and timed.
+
+    Args:
+        passes: What it goes through; one is a `Resolve`.
+        module: The program.
+        context: For passes.
+        policy: What the user says of call sites; None for what the passes have.
+        sizes: What unknown sizes are while measuring.
+        store: The folder of caches; None for none.
+        others: Whether libraries and engines may compute a part.
+    """
+    from unity.tuning import MeasuredProgram, assignments
 
     quiet = Context(context.target)
+    given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
 
     def build(part: IRModule, step: Resolve) -> Executable:
         return _built(part, passes.replace(Resolve, step), quiet, store, {})[0]
 
-    program = MeasuredProgram(
+    return MeasuredProgram(
         passes.until(Resolve).run(module, quiet),
         main_name(module),
         context.target,
         build,
         given,
-        policy,
+        given.policy if policy is None else policy,
         assignments(sizes or {}),
         narrow=any(isinstance(p, ConvertPrecision) for p in passes.passes),
+        others=others,
     )
-    step = measured_resolution(program, Database(store), repr(passes))
-    return passes.replace(Resolve, step)
 
 
 def _without(

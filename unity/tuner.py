@@ -12,7 +12,8 @@ from logging import getLogger
 from pathlib import Path
 
 from unity.arguments import public
-from unity.compilation import main_name, prepared
+from unity.codegen.llvm.cache import default_folder
+from unity.compilation import forms_by_record, has_forms, main_name, measured_program, prepared
 from unity.compiler import Model, compile  # noqa: A004
 from unity.errors import UnityError
 from unity.ir.dims import Dynamic
@@ -33,8 +34,9 @@ from unity.tuning.asked import (
 from unity.tuning.budget import Budget
 from unity.tuning.cost import CostModel, PriorModel, cost_model
 from unity.tuning.fleet import DEVICE, FleetRunner
+from unity.tuning.forms import FormSearch
 from unity.tuning.in_program import Build, compared, saved, settle
-from unity.tuning.records import Records
+from unity.tuning.records import Records, joined
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.search import Search
 from unity.tuning.session import Progress, Session, Watch
@@ -67,6 +69,7 @@ def tune(
     strategy: str = "evolution",
     learn: bool = True,
     rules: bool = True,
+    forms: bool = True,
     seed: int = 0,
     scheduler: str | None = None,
     device: str = DEVICE,
@@ -115,6 +118,9 @@ def tune(
             it they are ranked by estimate).
         rules: Whether the decisions of the default rules are searched. Without them the search
             knows a kernel's structure and `spaces` only.
+        forms: Whether other forms of convolutions and products (direct, Winograd's tiles, a matrix
+            product) are measured first, and schedules searched for the kernels of the fastest: not
+            where `kernels` or a `scheduler` are given. Records tell what was found of each call.
         seed: Of all that is random.
         scheduler: The address of a scheduler of dask.distributed (``tcp://host:8786``), whose
             workers (`unity worker`) run what is compiled here; records are for their machine.
@@ -157,11 +163,27 @@ def tune(
         several = assignments(sizes or {})
         _check_sizes(module.graph_functions().values(), sizes or {})
         check_measurable(several)
-        with budget.compiling(counts=True):
-            tasks = _wanted(tasks_of(module, passes, context, several), kernels)
-        check_spaces(spaces, tasks)
         check_files(db, report)
         records = Records(db)
+
+        def find_tasks() -> list[Task]:
+            with budget.compiling(counts=True):
+                formed = forms_by_record(passes, records, context.target)
+                return _wanted(tasks_of(module, formed, context, several), kernels)
+
+        tasks = find_tasks()
+        check_spaces(spaces, tasks)
+        chosen, stopped = None, False
+        if forms and fleet is None and not kernels and has_forms(passes):
+            program = measured_program(
+                passes, module, context, None, sizes, default_folder(), others=False
+            )
+            chosen = FormSearch(program, records, context.target)
+            try:
+                if _measured(chosen, budget):
+                    tasks = find_tasks()
+            except KeyboardInterrupt:
+                stopped = True
 
         def build(db: Records) -> Executable:
             return compile(
@@ -169,37 +191,36 @@ def tune(
                 pipeline=pipeline, db=db,
             )  # fmt: skip
 
+        def build_formed(db: Records) -> Executable:
+            return build(joined(chosen.taken if chosen is not None else (), db))
+
         folder = ending.enter_context(SessionFolder()).path
-        program = None
-        if fleet is None:
+        running = None
+        if fleet is None and not stopped:
             with budget.compiling(counts=False):
-                program = _program(build, module[main_name(module)], several, folder)
+                running = _program(build_formed, module[main_name(module)], several, folder)
         told: Watch = watch if watch is not None else _nothing
-        measurer = ending.enter_context(Measurer(context.target, fleet, program=program))
+        measurer = ending.enter_context(Measurer(context.target, fleet, program=running))
         ranking: CostModel = cost_model(seed) if learn else PriorModel()
         programs: Sequence[SpaceProgram] = spaces
         session = Session(
             tasks, records, ranking, programs, strategy, seed, rules=rules,
             times=measurer.kernels(), end=budget.begin_end,
         )  # fmt: skip
-        stopped, whole = False, None
+        whole = None
         try:
-            session.run(measurer, trials, budget.search_end, told, budget.last_end)
+            if not stopped:
+                session.run(measurer, trials, budget.search_end, told, budget.last_end)
         except KeyboardInterrupt:
             stopped = True
         try:
-            alone: Sequence[Search] = session.searches
-            if program is not None and not stopped:
+            if stopped or running is None:
+                session.confirm(measurer, session.searches, budget.settle_end)
+            else:
                 alone = settle(session, measurer, budget.settle_end)
-            session.confirm(measurer, alone, budget.settle_end)
-            if session.gained and not stopped and measurer.kernels():
-                each = budget.compare_seconds
-                if each is None:
-                    session.set_aside(session.searches)
-                else:
-                    whole = compared(build, session.used(), measurer, folder, each)
-                    if whole is None or whole[1] > whole[0]:
-                        session.withdraw()
+                session.confirm(measurer, alone, budget.settle_end)
+            if measurer.kernels() and not stopped:
+                whole = _whole(session, chosen, build, measurer, folder, budget)
         except KeyboardInterrupt:
             stopped = True
     found = TuningReport(
@@ -211,10 +232,60 @@ def tune(
         tuple(session.points),
         stopped,
         session.is_short,
+        () if chosen is None else tuple(chosen.report()),
     )
     if report is not None:
         found.save(report)
     return found
+
+
+def _measured(forms: FormSearch, budget: Budget) -> bool:
+    """Measure forms where there is need; whether a call has another one now than by default."""
+    if not forms.is_needed:
+        return False
+    with budget.compiling(counts=False):
+        runs = forms.begin()
+    if runs:
+        forms.run(budget.forms_end)
+    budget.formed = time.monotonic()
+    return bool(forms.taken)
+
+
+def _whole(
+    session: Session,
+    chosen: FormSearch | None,
+    build: Build,
+    measurer: Measurer,
+    folder: Path,
+    budget: Budget,
+) -> tuple[float, float] | None:
+    """Compare the program with its default; what it is not faster with as a whole is not used.
+
+    Schedules are compared with the default's of the same forms, these with the default's.
+
+    Returns:
+        Seconds of a call by default and tuned; None where that is not known.
+    """
+    whole = None
+    forms = [] if chosen is None else chosen.taken
+    if session.gained:
+        each = budget.compare_seconds
+        if each is None:
+            session.set_aside(session.searches)
+        else:
+            used = joined(forms, session.used())
+            whole = compared(build, used, measurer, folder, each)
+            if whole is None or whole[1] > whole[0]:
+                session.withdraw()
+    if chosen is None or not forms:
+        return whole
+    each = budget.compare_seconds
+    if each is None:
+        return None
+    whole = compared(build, joined(forms, session.used()), measurer, folder, each, Records())
+    if whole is None or whole[1] > whole[0]:
+        chosen.withdraw()
+    return whole
 
 
 def _check_sizes(functions: Iterable[Function], sizes: Iterable[str]) -> None:

@@ -68,12 +68,15 @@ def test_a_worker_that_dies_loses_nothing(
         killed: list[int] = []
 
         def watch(progress: object) -> None:
-            """Kill one while it measures: it has work, as all candidates were shipped at once."""
-            if not killed:
-                busy = cluster.scheduler.workers.values()
-                wait_for(lambda: all(w.processing for w in busy) and len(list(busy)) == 2)
-                processes[0].kill()
-                killed.append(processes[0].pid)
+            """Kill one while it measures: most candidates were shipped with the one that is done.
+
+            The other may have begun late, and have no work.
+            """
+            busy = {w.pid for w in cluster.scheduler.workers.values() if w.processing}
+            for process in processes:
+                if process.pid in busy and not killed:
+                    process.kill()
+                    killed.append(process.pid)
 
         found = unity.tune(
             parse(MATMUL), db=db, trials=10, threads=1, scheduler=address, device="board",

@@ -11,7 +11,7 @@ import pytest
 
 from unity.errors import UnityError
 from unity.machine.target import Target
-from unity.tuning.records import Best, Record, Records, Trial, merge, prune
+from unity.tuning.records import Best, FormRecord, Record, Records, Trial, merge, prune
 from unity.tuning.records.record import decoded, encoded
 from unity.tuning.records.store import check_holds_records
 from unity.tuning.workers.machine_key import key_of_target
@@ -29,8 +29,12 @@ def best(point: str = "{}", seconds: float = 1.0, kernel: str = "k", n: int = 4)
     return Best(kernel, KEY, (("n", n),), "tiles", point, seconds, 2.0, *about)
 
 
+def form(seconds: float = 1.0, kind: str = "winograd.2") -> FormRecord:
+    return FormRecord("c", KEY, (), kind, "direct", seconds, 2.0, "a: nn.conv2d", "2026-11-30")
+
+
 def test_records_come_back_from_the_file(tmp_path: Path) -> None:
-    written: list[Record] = [trial(), best(), trial(seconds=None)]
+    written: list[Record] = [trial(), best(), form(), trial(seconds=None)]
     records = Records(tmp_path / "folder" / "db.jsonl")
     for record in written:
         records.add(record)
@@ -134,6 +138,19 @@ def test_other_files_are_not_written_over(tmp_path: Path) -> None:
     assert model.read_bytes() == b"\x08\x08\nsomething else"
     assert list(Records(other)) == [best("other.jsonl")]
     assert merge([db, other], other) == 2
+
+
+def test_of_forms_the_last_line_counts_and_what_gains_is_left(tmp_path: Path) -> None:
+    db = tmp_path / "db.jsonl"
+    records = Records(db)
+    records.add(form())
+    assert [f.form for f in records.recorded_forms(TARGET)] == ["winograd.2"]
+    for other in (form(2.0, "direct"), replace(form(), call="d")):
+        records.add(other)
+    assert [f.call for f in records.recorded_forms(TARGET)] == ["d"]
+    assert records.recorded_forms(replace(TARGET, threads=2)) == ()
+    assert prune(db) == (3, 1)
+    assert list(Records(db)) == [replace(form(), call="d")]
 
 
 def test_what_can_not_be_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 import unity
 from unity.errors import UnityError
-from unity.tuning.records import Records, merge, prune
+from unity.tuning.records import Best, FormRecord, Records, merge, prune
 from unity.tuning.session import Progress as State
 
 from .feeds import sizes_of
@@ -109,13 +109,16 @@ def show_records(db: Path) -> None:
     if not db.exists():
         raise UnityError(f"there is no file {db}")
     records = Records(db, read_only=True)
-    table = Table("kernel", "sizes", "us", "by default", "gain", "space", "machine", "date")
-    for best in sorted(records.bests(), key=lambda b: b.ratio):
-        sizes = ",".join(f"{name}={size}" for name, size in best.sizes)
+    table = Table("kernel or call", "sizes", "us", "by default", "gain", "by", "machine", "date")
+    found: list[tuple[Best | FormRecord, str, str]] = []
+    found += [(r, r.kernel, r.space) for r in records.bests()]
+    found += [(r, r.call, f"{r.form}, not {r.usual}") for r in records.forms() if r.worth]
+    for record, of, by in sorted(found, key=lambda f: f[0].ratio):
+        sizes = ",".join(f"{name}={size}" for name, size in record.sizes)
         table.add_row(
-            f"{best.about} ({best.kernel[:8]})", sizes, f"{best.seconds * 1e6:.1f}",
-            f"{best.reference * 1e6:.1f}", f"{1 / best.ratio:.2f}x", best.space,
-            _machine(best.target), best.date[:10],
+            f"{record.about} ({of[:8]})", sizes, f"{record.seconds * 1e6:.1f}",
+            f"{record.reference * 1e6:.1f}", f"{1 / record.ratio:.2f}x", by,
+            _machine(record.target), record.date[:10],
         )  # fmt: skip
     console = Console(highlight=False)
     console.print(table)

@@ -16,6 +16,8 @@ _SLACK = 1.15
 """The whole is over after so many times what was asked for, as far as that can be planned."""
 _LEAST, _MOST = 0.1, 0.5
 """Shares of the time that are kept for the end, at least and at most."""
+_FORMING = 0.3
+"""The share of the time in which programs of other forms are compiled."""
 _BEGINNING = 0.25
 """The share of it in which searches begin."""
 _FINISH = 5.0
@@ -32,11 +34,13 @@ class Budget:
         seconds: How long it may take; None where there is no limit.
         begin: When it began, by `time.monotonic`.
         compile_seconds: What compiling the program takes, about.
+        formed: When forms were chosen, by `time.monotonic`.
     """
 
     seconds: float | None
     begin: float = field(default_factory=time.monotonic)
     compile_seconds: float = 0.0
+    formed: float | None = None
 
     @contextmanager
     def compiling(self, *, counts: bool) -> Iterator[None]:
@@ -54,9 +58,17 @@ class Budget:
             self.begin += took
 
     @property
+    def forms_end(self) -> float | None:
+        """When the last program of other forms is compiled; None where there is no limit."""
+        return None if self.seconds is None else self.begin + _FORMING * self.seconds
+
+    @property
     def begin_end(self) -> float | None:
         """When searches are to have begun; None where there is no limit."""
-        return None if self.seconds is None else self.begin + _BEGINNING * self.seconds
+        if self.seconds is None:
+            return None
+        first = self.begin if self.formed is None else max(self.begin, self.formed)
+        return first + _BEGINNING * (self.begin + self.seconds - first)
 
     @property
     def search_end(self) -> float | None:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from unity.ir.module import IRModule
 from unity.runtime.explanation import CandidateRow, Explanation, SiteRow
 from unity.runtime.records import decode
 from unity.transform.graph.origins import LAID_OUT
-from unity.transform.graph.resolve.call_site import TIR
+from unity.transform.graph.resolve.call_site import OURS, TIR
 from unity.transform.pattern import Graph
 from unity.transform.rules.by_record import TunedKernel, TunedKernels
 
 TIR_TUNED = f"{TIR}:tuned"
 """How the choice of a site is called whose kernel was laid out by a record."""
+
+
+def with_forms(found: Explanation, report: str) -> Explanation:
+    """An explanation with the forms that records said.
+
+    Args:
+        found: What call sites were resolved to.
+        report: What `FormByRecord` reported.
+    """
+    told: dict[str, str] = json.loads(report)
+    sites = tuple(
+        replace(r, reason=f"{r.reason}; its form by record: {told[r.site]}")
+        if r.site in told and r.choice.startswith(OURS)
+        else r
+        for r in found.sites
+    )
+    return replace(found, sites=sites)
 
 
 def with_tuned(found: Explanation, report: str, module: IRModule) -> Explanation:

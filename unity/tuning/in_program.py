@@ -232,7 +232,12 @@ def contests(searches: Sequence[Search], count: int) -> list[Contest]:
 
 
 def compared(
-    build: Build, records: Records, measurer: Measurer, folder: Path, seconds: float
+    build: Build,
+    records: Records,
+    measurer: Measurer,
+    folder: Path,
+    seconds: float,
+    usual: Records | None = None,
 ) -> tuple[float, float] | None:
     """Seconds of a call of the program by default and by records, for all sizes together.
 
@@ -244,15 +249,19 @@ def compared(
         measurer: Knows the program, and runs it.
         folder: Where files are made.
         seconds: How long each runs in a round.
+        usual: By which records the default is compiled that it is compared with; the measurer's
+            program if there are none.
 
     Returns:
         None where it does not run.
     """
-    path = folder / "tuned.unity"
+    path, other = folder / "tuned.unity", None if usual is None else folder / "plain.unity"
     try:
         build(records).save(path)
+        if other is not None and usual is not None:
+            build(usual).save(other)
     except (UnityError, OSError):
         return None
-    rounds = [measurer.whole(path, seconds) for _ in range(_ROUNDS)]
+    rounds = [measurer.whole(path, seconds, other) for _ in range(_ROUNDS)]
     known = sorted((r for r in rounds if r is not None), key=lambda r: r[1] / r[0])
     return known[len(known) // 2] if known else None

@@ -61,41 +61,65 @@ class KernelTimes:
 
 
 def kernel_times(
-    executable: Executable, graphs: Sequence[Graph], inputs: Sequence[Sequence[object]]
-) -> KernelTimes:
-    """Run an executable in the bytecode interpreter; the fastest run of each kernel counts.
+    executables: Sequence[Executable],
+    graphs: Sequence[Graph],
+    inputs: Sequence[Sequence[object]],
+) -> list[KernelTimes]:
+    """Run executables by turns in the bytecode interpreter; the fastest run of each kernel counts.
 
     Args:
-        executable: What to run.
-        graphs: The program it was made from: its body, and those nested in it.
+        executables: What to run.
+        graphs: The program they were made from: its body, and those nested in it.
         inputs: Arguments to run on, each in turn; their times are added up.
     """
-    totals: dict[tuple[str, int], float] = {}
-    labels: dict[tuple[str, int], str] = {}
+    runs = [_Runs() for _ in executables]
     for args in inputs:
-        best: dict[tuple[str, int], float] = {}
-        run = 0
-        begin = time.perf_counter()
-        while run <= _RUNS or (run < 10 * _RUNS and time.perf_counter() - begin < _SECONDS):
-            events: list[Event] = []
-            executable.trace(events.append, *args)
-            once: dict[tuple[str, int], float] = {}
-            for event in events:
-                if isinstance(event.instruction, CallKernel):
-                    key = (event.function, event.index)
-                    labels[key] = event.label
-                    once[key] = once.get(key, 0.0) + event.seconds
-            if run:  # the first one warms up
-                for key, seconds in once.items():
-                    best[key] = min(best.get(key, seconds), seconds)
-            run += 1
-        for key, seconds in best.items():
-            totals[key] = totals.get(key, 0.0) + seconds
-    order = sorted(totals)
-    called = {_name(labels[key]): i for i, key in enumerate(order)}
-    found = {var: g.computed_with(var, called) for g in graphs for var in g.values}
-    of = {var: called[name] for var, name in found.items() if name is not None}
-    return KernelTimes(tuple(totals[key] for key in order), of)
+        for of in runs:
+            of.begin()
+        begin, limit = time.perf_counter(), _SECONDS * len(runs)
+        turn = 0
+        while turn <= _RUNS or (turn < 10 * _RUNS and time.perf_counter() - begin < limit):
+            for of, executable in zip(runs, executables, strict=True):
+                of.run(executable, args, counts=turn > 0)  # the first one warms up
+            turn += 1
+        for of in runs:
+            of.end()
+    return [of.times(graphs) for of in runs]
+
+
+class _Runs:
+    """Carries what the kernels of an executable take: for all arguments, and for those at hand."""
+
+    def __init__(self) -> None:
+        self.totals: dict[tuple[str, int], float] = {}
+        self.labels: dict[tuple[str, int], str] = {}
+        self.best: dict[tuple[str, int], float] = {}
+
+    def begin(self) -> None:
+        self.best = {}
+
+    def run(self, executable: Executable, args: Sequence[object], *, counts: bool) -> None:
+        events: list[Event] = []
+        executable.trace(events.append, *args)
+        once: dict[tuple[str, int], float] = {}
+        for event in events:
+            if isinstance(event.instruction, CallKernel):
+                key = (event.function, event.index)
+                self.labels[key] = event.label
+                once[key] = once.get(key, 0.0) + event.seconds
+        for key, seconds in once.items() if counts else ():
+            self.best[key] = min(self.best.get(key, seconds), seconds)
+
+    def end(self) -> None:
+        for key, seconds in self.best.items():
+            self.totals[key] = self.totals.get(key, 0.0) + seconds
+
+    def times(self, graphs: Sequence[Graph]) -> KernelTimes:
+        order = sorted(self.totals)
+        called = {_name(self.labels[key]): i for i, key in enumerate(order)}
+        found = {var: g.computed_with(var, called) for g in graphs for var in g.values}
+        of = {var: called[name] for var, name in found.items() if name is not None}
+        return KernelTimes(tuple(self.totals[key] for key in order), of)
 
 
 def _name(label: str) -> str:

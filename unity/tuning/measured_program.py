@@ -13,7 +13,7 @@ from unity.machine.target import Target
 from unity.runtime.executable import Executable
 from unity.transform.graph.layout.blockable import standing_alone
 from unity.transform.graph.resolve import CallSite, Policy, Resolve, scopes_of, sites_of
-from unity.transform.graph.resolve.call_site import TIR
+from unity.transform.graph.resolve.call_site import TIR, everything, is_ours
 from unity.transform.pattern import Graph
 
 from .agreement import NARROW_TOLERANCE, copied, disagreement, tolerance_of
@@ -39,6 +39,7 @@ class MeasuredProgram:
         base: What the user said besides ``"measure"``.
         sizes: Values of symbols to measure at; times are added up.
         narrow: Whether products round their operands to 16 bits, so that results may differ more.
+        others: Whether libraries and engines are asked, too.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class MeasuredProgram:
         base: Policy,
         sizes: Sequence[Mapping[str, int]],
         narrow: bool = False,
+        *,
+        others: bool = True,
     ) -> None:
         self.module = module
         self.name = name
@@ -65,7 +68,8 @@ class MeasuredProgram:
         self._graphs: dict[str, Graph] = {}
         alone = standing_alone(self.function, target) if step.forms else frozenset[Var]()
         for scope, graph in self.scopes:
-            inside = sites_of(name, scope, target, step.forms, alone=alone)
+            asks = everything if others else is_ours
+            inside = sites_of(name, scope, target, step.forms, asks=asks, alone=alone)
             self._graphs.update((s.name, graph) for s in inside)
             self.sites += inside
         self.free = {s.name for s in self.sites if self._is_free(s)}
@@ -127,6 +131,8 @@ class MeasuredProgram:
                 totals[name] += time
         return totals
 
-    def kernels(self, name: str) -> KernelTimes:
-        """What each kernel takes one way."""
-        return kernel_times(self.compiled[name], [graph for _, graph in self.scopes], self.inputs)
+    def kernels(self, names: Sequence[str]) -> dict[str, KernelTimes]:
+        """What each kernel takes in some of what was compiled, which run by turns."""
+        graphs = [graph for _, graph in self.scopes]
+        executables = [self.compiled[n] for n in names]
+        return dict(zip(names, kernel_times(executables, graphs, self.inputs), strict=True))

@@ -23,7 +23,7 @@ from .segments import Segment, segments_of
 
 _PROMISING = 2.5
 """How many times the estimate of the form we prefer another one's may be to be tried."""
-_BETTER = 0.97
+BETTER = 0.97
 """The share of our kernel's time that another must stay below to take its place."""
 _HOPELESS = 3.0
 """How many times our program's time an engine's may be for its segments to be tried."""
@@ -86,7 +86,7 @@ def mixture(
         whole: By each road.
     """
     by_var = {s.var: s for s in program.sites}
-    parts = _Parts(ways, kernels, by_var, program.free)
+    parts = OwnParts(ways, kernels, by_var, program.free)
     table, segments = _segments(program, database, parts, engines, whole)
     roads = [TIR, *engines]
     sums = {r: whole[r] for r in roads if r in whole}
@@ -112,8 +112,15 @@ def mixture(
     return Mixture(tuple(overrides), without, told_of, parts.reasons, parts.measured)
 
 
-class _Parts:
-    """Carries what each group of sites takes each way without engines, and the best of it."""
+class OwnParts:
+    """Carries what each group of sites takes each way without engines, and the best of it.
+
+    Args:
+        ways: For each way what each site is; one is called `TIR`: what we prefer.
+        kernels: What kernels take each way.
+        by_var: The sites.
+        free: Names of those that may be changed.
+    """
 
     def __init__(
         self,
@@ -136,7 +143,7 @@ class _Parts:
                 if name == TIR or changed:
                     times[name] = kernels[name].time(group) + extra[name] * len(changed)
             first = min(times, key=lambda n: times[n])
-            if times[first] > _BETTER * times[TIR]:
+            if times[first] > BETTER * times[TIR]:
                 first = TIR
             for var in group:
                 self.best[var] = times[first] / len(group)
@@ -175,7 +182,7 @@ def _extra(
 def _segments(
     program: MeasuredProgram,
     database: Database,
-    parts: _Parts,
+    parts: OwnParts,
     engines: Mapping[str, float],
     whole: Mapping[str, float],
 ) -> tuple[list[dict[str, float]], list[Segment]]:
@@ -193,7 +200,7 @@ def _segments(
             if _takes(name, segment, by_var, program.free):
                 seconds = engine_seconds(name.removeprefix(ENGINE), segment, program, database)
                 if seconds is not None:
-                    row[name] = seconds / _BETTER
+                    row[name] = seconds / BETTER
         table.append(row)
     return table, segments
 

@@ -160,8 +160,9 @@ def _mixed(
     engines = [n for n, c in taken.items() if _has_engine(c)]
     if len(ways) + len(engines) < 2:
         return None
-    kernels = {name: program.kernels(name) for name in ways}
-    return mixture(program, database, ways, kernels, {e: times[e] for e in engines}, times)
+    return mixture(
+        program, database, ways, program.kernels([*ways]), {e: times[e] for e in engines}, times
+    )
 
 
 def _has_engine(choices: Mapping[str, str]) -> bool:

@@ -14,6 +14,31 @@ from unity.errors import UnityError
 
 
 @dataclass(frozen=True, slots=True)
+class FormReport:
+    """What became of a call that is computed in another form than by default.
+
+    Attributes:
+        site: Its name: ``function/variable``.
+        usual: Its form by default.
+        form: Its form now.
+        before: Seconds of its kernel in the first.
+        after: In the second, by the schedule that this has by default.
+    """
+
+    site: str
+    usual: str
+    form: str
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        """As a line."""
+        times = f"{self.before * 1e6:.1f} -> {self.after * 1e6:.1f} us"
+        gain = f"{self.before / self.after:.2f}x" if self.after else ""
+        return f"{self.site} by {self.form}, not {self.usual}: {times} ({gain})"
+
+
+@dataclass(frozen=True, slots=True)
 class KernelReport:
     """What became of a kernel.
 
@@ -67,6 +92,7 @@ class TuningReport:
         over_time: Seconds since the begin, trials, what all kernels take together.
         stopped: Whether it was stopped before its end.
         short: Whether there was no time to confirm something that was found.
+        forms: Calls that are computed in another form than by default.
     """
 
     target: str
@@ -77,6 +103,7 @@ class TuningReport:
     over_time: tuple[tuple[float, int, float], ...] = ()
     stopped: bool = False
     short: bool = False
+    forms: tuple[FormReport, ...] = ()
 
     @property
     def before(self) -> float:
@@ -90,8 +117,8 @@ class TuningReport:
 
     @property
     def gained(self) -> bool:
-        """Whether a kernel is faster than by default."""
-        return any(k.gain > 1 for k in self.kernels)
+        """Whether a kernel is faster than by default, or a call in another form."""
+        return bool(self.forms) or any(k.gain > 1 for k in self.kernels)
 
     def __str__(self) -> str:
         """As a table."""
@@ -125,6 +152,7 @@ class TuningReport:
         if self.whole is not None:
             was, now = self.whole
             lines.append(f"whole program {was * 1e3:.3f} -> {now * 1e3:.3f} ms ({was / now:.2f}x)")
+        lines += [str(f) for f in self.forms]
         if self.short:
             lines.append(
                 "there was no time to confirm all that was found: what is left is not used, and "

@@ -4,6 +4,7 @@ from unity.runtime.engines.engine import Compiled
 
 from .call_site import CallSite, Candidate, scopes_of, sites_of
 from .engine import ENGINES, Engine, OpSite, engine_of, register_engine
+from .forms_by_record import FORMED, FormByRecord, RecordedForm, call_identity
 from .library import (
     LIBRARY_FUNCTIONS,
     FixedKernel,
@@ -24,6 +25,7 @@ from .written_calls import written_choices
 __all__ = [
     "ENGINES",
     "EXPLANATION",
+    "FORMED",
     "LIBRARY_FUNCTIONS",
     "CallSite",
     "Candidate",
@@ -31,13 +33,16 @@ __all__ = [
     "Compiled",
     "Engine",
     "FixedKernel",
+    "FormByRecord",
     "LibraryFunction",
     "LowerLibraryCalls",
     "OpSite",
     "Policy",
+    "RecordedForm",
     "Resolve",
     "ResolveOption",
     "SealEngines",
+    "call_identity",
     "engine_of",
     "fixed_kernel",
     "library_function",

@@ -1,6 +1,6 @@
 """What tuning found out, kept in a file: trials of candidates, and the best of them."""
 
-from .record import Best, Record, Trial, now
-from .store import Records, merge, prune
+from .record import Best, FormRecord, Record, Trial, now
+from .store import Records, joined, merge, prune
 
-__all__ = ["Best", "Record", "Records", "Trial", "merge", "now", "prune"]
+__all__ = ["Best", "FormRecord", "Record", "Records", "Trial", "joined", "merge", "now", "prune"]

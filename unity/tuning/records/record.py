@@ -2,10 +2,12 @@
 
 A record belongs to a kernel, by what it computes (`unity.transform.rules.canonical.identity`), to
 the sizes it was measured at and to a machine; to no model, no place in one, and no version of the
-compiler. The format (version 1) of a line is an object with
+compiler. One of a form belongs to a call of an operator in the same way
+(`unity.transform.graph.resolve.forms_by_record.call_identity`). The format (version 1) of a line is
+an object with
 
-- ``v``: the version, 1; ``kind``: ``"trial"`` or ``"best"``; ``sum``: the CRC-32, as 8 hexadecimal
-  digits, of the same object without it, its keys sorted and no blanks in it;
+- ``v``: the version, 1; ``kind``: ``"trial"``, ``"best"`` or ``"form"``; ``sum``: the CRC-32, as 8
+  hexadecimal digits, of the same object without it, its keys sorted and no blanks in it;
 - ``kernel``, ``target`` (texts), ``sizes`` (``[[name, number], ...]``, sorted);
 - ``space`` and ``point``: of which space, and what was decided there (JSON as text);
 - ``seconds`` and ``reference``: the candidate's time and that of the default kernel, which ran by
@@ -13,7 +15,9 @@ compiler. The format (version 1) of a line is an object with
 - of a trial ``features``: what a cost model learns from;
 - of a best ``trace``: the steps (JSON as text), ``about``: for people, ``date``: when the
   session began, and ``within``: whether both times are of calls within a program (older lines have
-  none: false). What a program is not faster with as a whole is said to take the default's time.
+  none: false). What a program is not faster with as a whole is said to take the default's time;
+- of a form ``call`` instead of ``kernel``, ``form`` and ``usual``, the one measured to be fastest
+  and the default's, both times within a program, ``about`` and ``date``; no ``space`` or ``point``.
 """
 
 from __future__ import annotations
@@ -74,8 +78,37 @@ class Best:
         return self.ratio <= WORTH
 
 
-Record: TypeAlias = Trial | Best
-KINDS: dict[str, type[Trial | Best]] = {"trial": Trial, "best": Best}
+@dataclass(frozen=True, slots=True)
+class FormRecord:
+    """The form that some calls were fastest in: another one than by default, or the same."""
+
+    call: str
+    target: str
+    sizes: Sizes
+    form: str
+    usual: str
+    seconds: float
+    reference: float
+    about: str
+    date: str
+
+    @property
+    def ratio(self) -> float:
+        """What it takes of the time of the default's form."""
+        return self.seconds / self.reference if self.reference else 1.0
+
+    @property
+    def worth(self) -> bool:
+        """Whether it is used."""
+        return self.form != self.usual and self.ratio <= WORTH
+
+
+Record: TypeAlias = Trial | Best | FormRecord
+KINDS: dict[str, type[Trial | Best | FormRecord]] = {
+    "trial": Trial,
+    "best": Best,
+    "form": FormRecord,
+}
 
 
 def now() -> str:
@@ -83,7 +116,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _first(cls: type[Trial | Best]) -> bytes:
+def _first(cls: type[Trial | Best | FormRecord]) -> bytes:
     return f'{{"{min("v", "kind", "sum", *(f.name for f in fields(cls)))}":'.encode()
 
 

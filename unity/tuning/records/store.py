@@ -10,10 +10,11 @@ from pathlib import Path
 from unity.errors import UnityError
 from unity.machine.target import Target
 from unity.runtime.artifact.replacing import replacing
+from unity.transform.graph.resolve import RecordedForm
 from unity.transform.rules.by_record import Replay
 
 from ..workers.machine_key import key_of_target
-from .record import BEGINNINGS, Best, Record, Trial, decoded, encoded
+from .record import BEGINNINGS, Best, FormRecord, Record, Trial, decoded, encoded
 
 log = getLogger("unity")
 
@@ -94,6 +95,22 @@ class Records:
                 of.setdefault((r.kernel, r.target, r.sizes), []).append(r)
         return [min(_counting(lines), key=lambda r: r.ratio) for lines in of.values()]
 
+    def forms(self, target: str | None = None) -> list[FormRecord]:
+        """For each call and machine what was measured of its forms last."""
+        latest: dict[tuple[str, str], FormRecord] = {}
+        for r in self._records:
+            if isinstance(r, FormRecord) and (target is None or r.target == target):
+                latest[r.call, r.target] = r
+        return list(latest.values())
+
+    def recorded_forms(self, target: Target) -> tuple[RecordedForm, ...]:
+        """What `FormByRecord` takes: of each call the fastest form, if that is worth it."""
+        return tuple(
+            RecordedForm(r.call, r.form, f"{r.form} {1 / r.ratio:.2f}x of {r.usual}")
+            for r in self.forms(key_of_target(target))
+            if r.worth
+        )
+
     def replays(self, target: Target) -> tuple[Replay, ...]:
         """What `ScheduleByRecord` takes: of each kernel the fastest, if that is worth it."""
         return tuple(
@@ -108,6 +125,15 @@ class Records:
             for r in self.bests(key_of_target(target))
             if r.worth
         )
+
+
+def joined(*groups: Iterable[Record]) -> Records:
+    """Records of several sources, in memory."""
+    found = Records()
+    for group in groups:
+        for record in group:
+            found.add(record)
+    return found
 
 
 def _counting(lines: Sequence[Best]) -> list[Best]:
@@ -172,7 +198,8 @@ def prune(path: Path) -> tuple[int, int]:
     """
     records_of(path)
     records = Records(path)
-    kept = [r for r in records.bests() if r.worth]
+    kept: list[Record] = [r for r in records.forms() if r.worth]
+    kept += [r for r in records.bests() if r.worth]
     _write(path, kept)
     return len(records), len(kept)
 

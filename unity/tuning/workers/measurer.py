@@ -165,17 +165,20 @@ class Measurer:
         """What each call of each kernel in a run of the program takes; nothing where none runs."""
         return self._local.kernels()
 
-    def whole(self, path: Path, seconds: float) -> tuple[float, float] | None:
+    def whole(
+        self, path: Path, seconds: float, usual: Path | None = None
+    ) -> tuple[float, float] | None:
         """Seconds of a call of the program by default and of another one, by turns, here.
 
         Args:
             path: The other's executable.
             seconds: How long each is run, about.
+            usual: The executable that is the default here, if it is not the program's.
 
         Returns:
             None where there is no program, or one of them does not run.
         """
-        return self._local.whole(path, seconds)
+        return self._local.whole(path, seconds, usual)
 
     def _results(
         self, builds: Sequence[Future[str]], paths: Sequence[Path], timing: Timing

@@ -208,19 +208,22 @@ class LocalRunner:
         times = cast("Sequence[Sequence[tuple[str, int, float]]]", answer["times"])
         return [{(name, at): t for name, at, t in each} for each in times]
 
-    def whole(self, path: Path, seconds: float) -> tuple[float, float] | None:
+    def whole(
+        self, path: Path, seconds: float, usual: Path | None = None
+    ) -> tuple[float, float] | None:
         """Seconds of a call of the program by default and of another one of its kind.
 
         Args:
             path: The other's executable.
             seconds: How long each is run, about.
+            usual: The executable that is the default here, if it is not the program's.
 
         Returns:
             None where there is no program, or one of them does not run.
         """
         if self._program is None:
             return None
-        both = {"reference": str(self._program.path), "path": str(path)}
+        both = {"reference": str(usual or self._program.path), "path": str(path)}
         answer = self._of_program({"do": "whole", **both, "seconds": seconds})
         if answer is None:
             return None

@@ -1,0 +1,208 @@
+"""Forms of calls: the fastest is recorded, used by compile, and told by the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unity
+from unity.ir.graph import Call
+from unity.ir.module import IRModule
+from unity.script import parse
+from unity.transform import Context, pipeline
+from unity.transform.graph.resolve import Policy, Resolve, call_identity
+from unity.tuning import MeasuredProgram
+from unity.tuning.forms import FormSearch
+from unity.tuning.kernel_times import KernelTimes
+from unity.tuning.measured_program import Said
+from unity.tuning.records import FormRecord, Records
+from unity.tuning.report import TuningReport
+from unity.tuning.workers.machine_key import key_of_target
+
+from .kernels import TARGET
+
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.standard_normal((64, 64, 3, 3), np.float32) * 0.1
+TWICE = """
+@script.function
+def main(x: f32[Tensor, 1, 64, 24, 24]) -> f32[Tensor, 1, 64, 12, 12]:
+    with R.dataflow():
+        a = R.nn.conv2d(x, R.const("w"), padding=1)
+        b = R.nn.conv2d(R.nn.relu(a), R.const("w"), padding=1)
+        c = R.nn.conv2d(b, R.const("w"), padding=1, strides=2)
+    return c
+"""
+
+
+def twice() -> IRModule:
+    """Two calls that records can't tell apart, and one that has another form, but no tiles."""
+    return parse(TWICE, {"w": WEIGHT})
+
+
+class Told(MeasuredProgram):
+    """A program that is never compiled: its kernels take what they are said to.
+
+    Args:
+        seconds: Of a call of each site, by its form.
+        whole: What a program of other forms takes of the default's time.
+        text: The program.
+    """
+
+    def __init__(
+        self, seconds: Mapping[str, float], whole: float = 0.9, text: str | None = None
+    ) -> None:
+        module = twice() if text is None else parse(text, {"w": WEIGHT})
+        before = pipeline().until(Resolve).run(module, Context(TARGET))
+        super().__init__(
+            before, "main", TARGET, lambda part, step: unity.compile(part), Resolve(), Policy(),
+            ({},), others=False,
+        )  # fmt: skip
+        self.seconds, self.whole = seconds, whole
+        self.tried: dict[str, dict[str, str]] = {}
+
+    def compile(self, name: str, overrides: Sequence[Said]) -> bool:
+        self.tried[name] = self.choices(overrides)
+        return True
+
+    def kernels(self, names: Sequence[str]) -> dict[str, KernelTimes]:
+        of = {s.var: k for k, s in enumerate(self.sites)}
+        return {
+            n: KernelTimes(
+                tuple(self.seconds.get(self.tried[n].get(s.name, ""), 0.0) for s in self.sites), of
+            )
+            for n in names
+        }
+
+    def times(self, names: Sequence[str], seconds: float) -> dict[str, float]:
+        return {n: 1.0 if n == "tir" else self.whole for n in names}
+
+
+FAST = {"tir:winograd.4": 1.0, "tir:winograd.2": 0.5, "tir:direct": 2.0}
+
+
+def searched(program: Told, records: Records) -> FormSearch:
+    search = FormSearch(program, records, TARGET)
+    if search.is_needed:
+        assert search.begin()
+        search.run(None)
+    return search
+
+
+def test_the_fastest_form_is_recorded_for_equal_calls_once() -> None:
+    records = Records()
+    search = searched(Told(FAST), records)
+    (record,) = records.forms(key_of_target(TARGET))
+    assert (record.form, record.usual, record.seconds, record.ratio) == (
+        "winograd.2", "winograd.4", 0.5, 0.5
+    )  # fmt: skip
+    assert [(f.site, f.form) for f in search.report()] == [
+        ("main/a", "winograd.2"),
+        ("main/b", "winograd.2"),
+    ]
+    assert not FormSearch(Told(FAST), records, TARGET).is_needed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "whole"), [(FAST, 1.1), ({**FAST, "tir:winograd.2": 0.98}, 0.9)],
+    ids=["the whole is slower", "no form is faster by enough"],
+)  # fmt: skip
+def test_what_is_not_faster_stays_and_is_measured_once(
+    seconds: Mapping[str, float], whole: float
+) -> None:
+    records = Records()
+    assert searched(Told(seconds, whole), records).taken == []
+    assert [(r.form, r.worth) for r in records.forms()] == [("winograd.4", False)]
+    assert not FormSearch(Told(seconds), records, TARGET).is_needed
+
+
+def test_what_there_is_no_time_for_is_left_to_the_next_session() -> None:
+    records, program = Records(), Told(FAST)
+    search = FormSearch(program, records, TARGET)
+    search.run(0.0)
+    assert (list(records), program.tried) == ([], {})
+    assert FormSearch(program, records, TARGET).is_needed
+
+
+def test_what_gains_nothing_after_all_is_withdrawn() -> None:
+    records = Records()
+    search = searched(Told(FAST), records)
+    search.withdraw()
+    assert (search.taken, search.report()) == ([], [])
+    assert records.recorded_forms(TARGET) == ()
+
+
+def recorded(form: str, records: Records | None = None) -> Records:
+    """A record for the first two convolutions, on this machine."""
+    found = Records() if records is None else records
+    target = unity.compile(twice(), threads=1).target
+    module = pipeline().until(Resolve).run(twice(), Context(target))
+    call = module.graph_functions()["main"].body.blocks[0].bindings[0].value
+    assert isinstance(call, Call)
+    told = (0.5, 1.0, "a: nn.conv2d", "2026-11-30")
+    found.add(FormRecord(call_identity(call), key_of_target(target), (), form, "direct", *told))
+    return found
+
+
+def forms_in(exe: unity.Executable) -> list[str]:
+    return [row.choice for row in exe.explain() if row.op == "nn.conv2d"]
+
+
+def test_a_compiled_program_has_the_forms_of_records_and_says_so() -> None:
+    usual = unity.compile(twice(), threads=1)
+    other = "winograd.2" if forms_in(usual)[0] != "tir:winograd.2" else "direct"
+    exe = unity.compile(twice(), threads=1, db=recorded(other))
+    assert forms_in(exe) == [f"tir:{other}", f"tir:{other}", forms_in(usual)[2]]
+    first, _, last = (row for row in exe.explain() if row.op == "nn.conv2d")
+    assert f"its form by record: {other} 2.00x of direct" in first.reason
+    assert "by record" not in last.reason
+    x = RNG.standard_normal((1, 64, 24, 24), np.float32)
+    np.testing.assert_allclose(exe(x), usual(x), rtol=1e-3, atol=1e-3)
+
+
+def test_what_a_call_says_itself_counts() -> None:
+    said = TWICE.replace("padding=1)\n        b", 'padding=1, algorithm="direct")\n        b')
+    exe = unity.compile(parse(said, {"w": WEIGHT}), threads=1, db=recorded("winograd.2"))
+    assert forms_in(exe)[:2] == ["tir:direct", "tir:winograd.2"]
+    exe = unity.compile(twice(), threads=1, winograd=False, db=recorded("winograd.2"))
+    assert all("winograd" not in name for name in exe.kernels)
+
+
+def test_calls_are_one_whatever_their_sizes_are_called() -> None:
+    def identity(sizes: str, strides: int = 1) -> str:
+        n, h, w = tuple(sizes)
+        symbols = "\n".join(f'{s} = dim("{s}")' for s in dict.fromkeys(sizes))
+        text = f"""
+{symbols}
+@script.function
+def main(x: f32[Tensor, {n}, 64, {h}, {w}]):
+    return R.nn.conv2d(x, R.const("w"), padding=1, strides={strides})
+"""
+        module = pipeline().until(Resolve).run(parse(text, {"w": WEIGHT}), Context(TARGET))
+        call = module.graph_functions()["main"].body.blocks[0].bindings[0].value
+        assert isinstance(call, Call)
+        return call_identity(call)
+
+    assert identity("nhw") == identity("byx")
+    assert identity("nhw") != identity("nhw", strides=2)
+    assert identity("nhw") != identity("nhh")
+
+
+@pytest.mark.rotated(1 / 6)
+@pytest.mark.long("compiles a program in three ways, and measures in children")
+def test_forms_are_measured_before_schedules_are_searched(tmp_path: Path) -> None:
+    db = tmp_path / "db.jsonl"
+    found = unity.tune(twice(), threads=1, trials=2, db=db)
+    measured = Records(db).forms()
+    assert [f.about for f in measured] == ["a: nn.conv2d"]
+    assert [f.site for f in found.forms] == (["main/a", "main/b"] if measured[0].worth else [])
+    exe = unity.compile(twice(), threads=1, db=db)
+    assert set(forms_in(exe)[:2]) <= {f"tir:{measured[0].form}", "tir:tuned"}
+    before = db.read_text()
+    unity.tune(twice(), threads=1, trials=1, db=db, forms=False)
+    assert Records(db).forms() == measured
+    assert db.read_text().startswith(before)
+    told = str(TuningReport("cpu", 2, 1.0, (), forms=found.forms))
+    assert ("by winograd.2, not" in told) == any(f.form == "winograd.2" for f in found.forms)

@@ -1,0 +1,141 @@
+"""FormByRecord: calls whose forms were measured are computed as their records say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from unity.ir.dims import Dim, Symbol, dim, substitute, symbols_of
+from unity.ir.graph import Binding, Body, Call, Constant, Function, Op, VarBinding
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.visit import map_body
+from unity.ir.visiting.visit_graph import map_bodies, map_type_dims
+
+from ...passes import Context, Pass
+from ..layout.blockable import CONVOLUTIONS
+
+FORMED = "forms"
+"""Name of the report: what became of which calls, as JSON: ``{"main/conv": "..."}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedForm:
+    """How a record says that some calls are computed.
+
+    Attributes:
+        call: What `call_identity` calls them.
+        form: One of `unity.transform.graph.resolve.forms.FORMS`.
+        about: What the record is called in explanations.
+    """
+
+    call: str
+    form: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FormByRecord(Pass):
+    """Writes at calls, as their attribute `algorithm`, the form that was measured to be fastest.
+
+    Stands before `Resolve`, whose first candidate is then that form. What a call says itself
+    counts, and a form that can't be had where it stands is done without by the passes that make
+    it. What was written is reported to the context as `FORMED`.
+
+    >>> import numpy as np
+    >>> from unity.script import parse, print_module
+    >>> from unity.transform.graph import Normalize
+    >>> weight = np.ones((8, 8, 3, 3), np.float32)
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 1, 8, 6, 6]) -> f32[Tensor, 1, 8, 6, 6]:
+    ...     with R.dataflow():
+    ...         y = R.nn.conv2d(x, R.const("weight"), padding=1)
+    ...     return y
+    ... ''', {"weight": weight})
+    >>> before = Normalize()(before, Context())
+    >>> call = before["main"].body.blocks[0].bindings[0].value
+    >>> record = RecordedForm(call_identity(call), "winograd.2")
+    >>> print(print_module(FormByRecord((record,))(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 1, 8, 6, 6]) -> f32[Tensor, 1, 8, 6, 6]:
+        with R.dataflow():
+            y = R.nn.conv2d(x, R.const("weight"), padding=1, algorithm="winograd.2")
+        return y
+
+    Attributes:
+        records: At most one for each call.
+    """
+
+    records: tuple[RecordedForm, ...] = ()
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each graph function, with the bodies nested in it."""
+        of, told = {r.call: r for r in self.records}, dict[str, str]()
+        if not of:
+            return module
+        functions = {
+            name: _Writer(name, of, told).function(f)
+            for name, f in module.graph_functions().items()
+        }
+        ctx.reports[FORMED] = json.dumps(told)
+        return module.with_(functions)
+
+
+class _Writer:
+    """Carries what is written at the calls of a function."""
+
+    def __init__(self, name: str, of: Mapping[str, RecordedForm], told: dict[str, str]) -> None:
+        self.name = name
+        self.of = of
+        self.told = told
+
+    def function(self, function: Function) -> Function:
+        body = self.body(function.body)
+        return function if body is function.body else replace(function, body=body)
+
+    def body(self, body: Body) -> Body:
+        return map_body(body, self.binding, lambda result: result)
+
+    def binding(self, binding: Binding) -> Binding:
+        value = map_bodies(binding.value, self.body)
+        if isinstance(binding, VarBinding) and isinstance(value, Call):
+            record = self.of.get(call_identity(value)) if _is_open(value) else None
+            if record is not None:
+                self.told[f"{self.name}/{binding.var.name}"] = record.about
+                value = replace(value, attrs=value.attrs.with_(algorithm=record.form))
+        return binding if value is binding.value else replace(binding, value=value)
+
+
+def _is_open(call: Call) -> bool:
+    """Whether it is of an operator that has forms, multiplies by a constant, and says none."""
+    match call:
+        case Call(Op(name), (_, Constant())) if name in (*CONVOLUTIONS, "matmul"):
+            return call.attrs.get("algorithm") is None
+        case _:
+            return False
+
+
+def call_identity(call: Call) -> str:
+    """What a call is called in records: 32 hexadecimal digits.
+
+    Equal are calls of one operator with the same attributes, but for the form, on operands of the
+    same types, whatever their unknown sizes are called and their constants hold.
+
+    Args:
+        call: Of an operator, normalized.
+    """
+    assert isinstance(call.callee, Op)
+    known: dict[Symbol, Dim] = {}
+
+    def numbered(size: Dim) -> Dim:
+        for symbol in sorted(symbols_of(size) - known.keys(), key=lambda s: s.name):
+            known[symbol] = dim(f"s{len(known)}")
+        return substitute(size, known)
+
+    parts = [call.callee.name, str(call.attrs.without("algorithm"))]
+    types = (t for a in call.args if (t := atom_type(a)) is not None)
+    parts += [str(map_type_dims(t, numbered)) for t in types]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
