@@ -31,6 +31,7 @@ from ..layout.winograd_estimate import taps_of, winograd_cycles
 from ..rewriter import BodyRewriter
 from .factors import Activations, Weights, activations, weights, widened
 from .lines_as_images import lines_as_images
+from .products_of_two import products_of_two
 from .requantize import MOVES, Requantizer
 from .unsigned import OFFSET, unsigned
 from .wide_operands import widened_operands
@@ -53,7 +54,8 @@ class IntegerProducts(Pass):
     Those of bytes where it has them, else of int16 (`wide_operands.py`). uint8 (int8 by an offset)
     is multiplied by constant weights in int8 and summed in int32. Convolutions by weights that int8
     does not hold without their zero points are the sum of two; those of each channel by itself
-    widen both operands. Those of lines are of images (`lines_as_images.py`).
+    widen both operands. Those of lines are of images (`lines_as_images.py`). Where they are of
+    int16, so are products of matrices neither of which is constant (`products_of_two.py`).
     The activations' zero point times the sum of an output's weights is known and added to the sums;
     scales are multiplied in float32 behind them. What such products read is stored in 8 bits
     (`requantize.py`), and what only moves between two quantized tensors moves as integers.
@@ -93,6 +95,10 @@ class IntegerProducts(Pass):
 
 
 def _rewritten(module: IRModule, f: Function, target: Target, winograd: bool) -> Function:
+    return products_of_two(module, _by_constants(module, f, target, winograd), target)
+
+
+def _by_constants(module: IRModule, f: Function, target: Target, winograd: bool) -> Function:
     products = _Products(module, target, winograd)
     new = products.function(lines_as_images(module, unsigned(module, f), products.lies_in_blocks))
     if not products.read:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.codegen.llvm.levels import LEVELS
 from tests.transform.cases import floats
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
@@ -165,3 +166,24 @@ def main(x: bf16[Tensor, 2, 3, {shape[-2]}]) -> f32[Tensor, ...]:
     np.testing.assert_allclose(
         got.astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(("depth", "filled"), [(6, False), (7, True)])
+def test_rows_of_integers_are_filled_up_to_whole_groups(depth: int, filled: bool) -> None:
+    text = f"""
+@script.function
+def main(x: i16[Tensor, 2, 3, {depth}]) -> i32[Tensor, 2, 3, 16]:
+    y = R.matmul(x, R.const("w"), out_dtype="int32")
+    return y
+"""
+    rng = np.random.default_rng(1)
+    value, weight = (
+        rng.integers(-255, 256, s).astype(np.int16) for s in ((2, 3, depth), (depth, 16))
+    )
+    before, context = parse(text, {"w": weight}), Context(target=LEVELS["avx2"])
+    after = PackWeights()(before, context)
+    verify(after)
+    pad = [Op("nn.pad")] if filled else []
+    assert [c.callee for c in calls(after)] == [*pad, Op("matmul_interleaved")]
+    expected, got = (interpret(m, "main", [value]) for m in (before, after))
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(expected))
