@@ -1,7 +1,7 @@
 """Prim expressions to instructions: one method a node, the current lane mask as the only context.
 
-A `Select` whose branches load is evaluated lazily: on a scalar condition by a branch, on a vector
-condition by masking the loads with it.
+A `Select` whose branches load more than its condition is evaluated lazily: on a scalar condition by
+a branch, on a vector condition by masking the loads with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from unity.ir.prim_expr import (
     SizeVar,
 )
 from unity.ir.stmt import Buffer
-from unity.ir.visiting.visit_prim import prim_children
 
 from .arithmetic import bool_binary, compare, float_binary, int_binary, passing_nan
 from .bounds import new_conditions
@@ -81,7 +80,6 @@ class Expressions(Masks):
     """
 
     __slots__ = (
-        "_loads",
         "_sizes",
         "checks",
         "counters",
@@ -113,7 +111,6 @@ class Expressions(Masks):
         self.pointers: Scope[Buffer] = Scope()
         self.counters: set[PrimVar] = set()
         self.nonnegative: set[PrimVar] = set()
-        self._loads: dict[int, tuple[PrimExpr, bool]] = {}
         self._sizes: dict[Buffer, str] = {}
 
     def enclose(
@@ -451,13 +448,6 @@ class Expressions(Masks):
 
     # Select
 
-    def _has_load(self, e: PrimExpr) -> bool:
-        known = self._loads.get(id(e))
-        if known is None:
-            found = isinstance(e, Load) or any(self._has_load(c) for c in prim_children(e))
-            known = self._loads[id(e)] = (e, found)  # the node is kept, so its id stays its own
-        return known[1]
-
     def _select(self, e: Select) -> str:
         dtype = e.then.dtype
         lanes = max(dtype.lanes, e.orelse.dtype.lanes, e.condition.dtype.lanes)
@@ -466,7 +456,7 @@ class Expressions(Masks):
         condition = e.condition.value if isinstance(e.condition, Broadcast) else e.condition
         wide = condition.dtype.lanes
         bit = self.expr(condition)
-        lazy = self._has_load(e.then) or self._has_load(e.orelse)
+        lazy = _loads_more(e, condition)
         if lazy and wide == 1:
             return self._branch(bit, e, result)
         mask, mask_lanes = self._mask, self._mask_lanes
@@ -497,3 +487,10 @@ class Expressions(Masks):
         em.label(after)
         (a, a_end), (b, b_end) = ends
         return em.effect(f"phi {t.text} [ {a}, %{a_end} ], [ {b}, %{b_end} ]")
+
+
+def _loads_more(e: Select, condition: PrimExpr) -> bool:
+    """Whether a branch loads what its condition has not loaded already, in any case."""
+    told = isinstance(condition, Compare) and not leaves(condition).selects
+    done = leaves(condition).loads if told else ()
+    return not {*leaves(e.then).loads, *leaves(e.orelse).loads}.issubset(done)

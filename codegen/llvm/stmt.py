@@ -321,12 +321,18 @@ class Statements:
         em.label(after)
 
     def _loop_metadata(self, s: For) -> str:
-        """Vector code was unrolled as far as is good; loops marked so are unrolled by LLVM."""
+        """Vector code was unrolled as far as is good; loops marked so are unrolled by LLVM.
+
+        What is stored at places told by memory goes one by one: LLVM would make vectors of them,
+        to take these apart again for each store, behind a branch of its own.
+        """
         unit = self.em.unit
         if s.kind == "unrolled":
             hint = '!{!"llvm.loop.unroll.full"}'
         elif id(s) in self.facts.analysis.vector_loops:
             hint = '!{!"llvm.loop.unroll.disable"}'
+        elif id(s) in self.facts.analysis.scattering:
+            hint = '!{!"llvm.loop.vectorize.enable", i1 false}'
         else:
             return ""
         node = unit.metadata_node(f"distinct !{{{{self}}, {unit.metadata_node(hint)}}}")

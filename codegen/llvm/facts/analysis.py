@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from unity.ir.foreign import addressed
+from unity.ir.leaves import leaves
 from unity.ir.marks import INSTRUCTION
-from unity.ir.prim_expr import Binary
+from unity.ir.prim_expr import Binary, PrimExpr, PrimVar
 from unity.ir.stmt import Allocate, Buffer, For, Let, Stmt, Store
 from unity.ir.visiting.visit_stmt import stmt_children, stmt_exprs, walk_stmt
 
@@ -26,6 +27,7 @@ class Analysis:
             LLVM should see it. A loop that just asks for memory does no work.
         vector_loops: Identities of the loops with vectors somewhere within.
         around_sums: Identities of the loops around sums in registers that `DEEP` loops make.
+        scattering: Identities of the innermost loops that store where memory says.
     """
 
     written: set[Buffer] = field(default_factory=set[Buffer])
@@ -33,6 +35,7 @@ class Analysis:
     scalars: bool = False
     vector_loops: set[int] = field(default_factory=set[int])
     around_sums: set[int] = field(default_factory=set[int])
+    scattering: set[int] = field(default_factory=set[int])
 
 
 def analyse(body: Stmt) -> Analysis:
@@ -80,10 +83,28 @@ def _walk(s: Stmt, found: Analysis) -> _Holds:
             found.vector_loops.add(id(s))
         elif not loops and any(isinstance(x, Store) for x in walk_stmt(s.body)):
             found.scalars = True
+            if _scatters(s.body):
+                found.scattering.add(id(s))
         if sums:
             found.around_sums.add(id(s))
         loops += 1
     return _Holds(vectors, loops, sums)
+
+
+def _scatters(s: Stmt) -> bool:
+    """Whether what is loaded tells where something is stored."""
+    told = set[PrimVar]()
+
+    def is_told(e: PrimExpr) -> bool:
+        held = leaves(e)
+        return bool(held.loads) or not told.isdisjoint(held.variables)
+
+    for x in walk_stmt(s):
+        if isinstance(x, Let) and is_told(x.value):
+            told.add(x.var)
+        if isinstance(x, Store) and any(map(is_told, x.indices)):
+            return True
+    return False
 
 
 def _walk_marked(s: Stmt, found: Analysis) -> None:

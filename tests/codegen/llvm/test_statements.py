@@ -8,7 +8,7 @@ import pytest
 from tests.codegen.llvm.levels import LEVELS, runs_here
 from tests.codegen.llvm.run_kernel import HOST, build, run
 from tests.transform.tensor.kernels import assert_same
-from unity.codegen.llvm import OUT_OF_BOUNDS, expr
+from unity.codegen.llvm import OUT_OF_BOUNDS, compile_kernels, expr
 from unity.codegen.llvm.arithmetic import int_binary
 from unity.codegen.llvm.emitter import Emitter
 from unity.errors import UnityError
@@ -209,6 +209,33 @@ def test_select_loads_only_in_the_branch_taken() -> None:
     ):
         got = run(PrimFunc((x, out), body), [data], np.full(8, -1, np.float32), checks=True)
         np.testing.assert_array_equal(got, [1, 2, 3, 4, 0, 0, 0, 0])
+
+
+def test_what_a_condition_has_loaded_needs_no_branch() -> None:
+    x, y, i = Buffer("x", (N,), INT64), Buffer("y", (N,), INT64), PrimVar("i")
+    value = Load(x, (i,))
+    told, other = Compare("lt", value, imm(0)), Load(x, (N - imm(1) - i,))
+    data = np.asarray([3, -2, 0, -7], np.int64)
+    for orelse, branches, want in ((value, 0, [3, 2, 0, -3]), (other, 1, [-7, 2, -2, -3])):
+        body = For(i, ZERO, N, Store(y, (i,), Select(told, value + N, orelse)))
+        kernel = PrimFunc((x, y), body)
+        text = compile_kernels({"k": kernel}, HOST).listing("k").llvm
+        assert text.count("%then") == 2 * branches  # where it is gone to, and come from
+        got = run(kernel, [data], np.zeros(4, np.int64), {"n": 4})
+        np.testing.assert_array_equal(got, want)
+
+
+def test_what_is_stored_where_memory_says_goes_one_by_one() -> None:
+    x, at, y = Buffer("x", (N,), FLOAT32), Buffer("at", (N,), INT64), Buffer("y", (N,), FLOAT32)
+    i, place = PrimVar("i"), PrimVar("place")
+    stored = IfThen(Compare("ge", place, imm(0)), Store(y, (place,), Load(x, (i,))))
+    kernel = PrimFunc((x, at, y), For(i, ZERO, N, Let(place, Load(at, (i,)), stored)))
+    listing = compile_kernels({"k": kernel}, HOST).listing("k")
+    assert '!"llvm.loop.vectorize.enable", i1 false' in listing.llvm
+    assert "x i64>" not in listing.optimized
+    given = [f32(1, 2, 3, 4), np.asarray([2, -1, 0, 2])]
+    got = run(kernel, given, np.zeros(4, np.float32), {"n": 4})
+    np.testing.assert_array_equal(got, [3, 0, 4, 0])
 
 
 def test_while_if_and_let() -> None:
