@@ -286,10 +286,11 @@ def _resolved(
     given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
     if policy.base != "measure":
         return passes.replace(Resolve, replace(given, policy=policy))
-    from unity.tuning import Database, measured_resolution
+    from unity.tuning import Database, assignments, measured_resolution
 
     check_target(context.target, "what is to be measured")
-    program = measured_program(passes, module, context, policy, sizes, store)
+    several = assignments(sizes or {})
+    program = measured_program(passes, module, context, policy, several, store)
     step = measured_resolution(program, Database(store), repr(passes))
     return passes.replace(Resolve, step)
 
@@ -299,7 +300,7 @@ def measured_program(
     module: IRModule,
     context: Context,
     policy: Policy | None,
-    sizes: Mapping[str, int | Sequence[int]] | None,
+    sizes: Sequence[Mapping[str, int]],
     store: Path | None,
     *,
     others: bool = True,
@@ -311,11 +312,11 @@ def measured_program(
         module: The program.
         context: For passes.
         policy: What the user says of call sites; None for what the passes have.
-        sizes: What unknown sizes are while measuring.
+        sizes: What unknown sizes are while measuring, each time.
         store: The folder of caches; None for none.
         others: Whether libraries and engines may compute a part.
     """
-    from unity.tuning import MeasuredProgram, assignments
+    from unity.tuning import MeasuredProgram
 
     quiet = Context(context.target)
     given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
@@ -330,7 +331,7 @@ def measured_program(
         build,
         given,
         given.policy if policy is None else policy,
-        assignments(sizes or {}),
+        sizes,
         narrow=any(isinstance(p, ConvertPrecision) for p in passes.passes),
         others=others,
     )

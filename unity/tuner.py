@@ -42,7 +42,7 @@ from unity.tuning.search import Search
 from unity.tuning.session import Progress, Session, Watch
 from unity.tuning.spaces import SpaceProgram
 from unity.tuning.tasks import Task, tasks_of
-from unity.tuning.timing import assignments, inputs_for, sizes_for
+from unity.tuning.timing import assignments, completed, inputs_for, sizes_for
 from unity.tuning.workers import Measurer, Program
 from unity.tuning.workers.folder import SessionFolder
 from unity.tuning.workers.machine_key import key_of_target
@@ -160,8 +160,9 @@ def tune(
             )  # fmt: skip
         if fleet is None:
             check_target(context.target, "what is to be tuned")
-        several = assignments(sizes or {})
         _check_sizes(module.graph_functions().values(), sizes or {})
+        main = module.graph_functions()[main_name(module)]
+        several = [completed(main, given) for given in assignments(sizes or {})]
         check_measurable(several)
         check_files(db, report)
         records = Records(db)
@@ -176,7 +177,7 @@ def tune(
         chosen, stopped = None, False
         if forms and fleet is None and not kernels and has_forms(passes):
             program = measured_program(
-                passes, module, context, None, sizes, default_folder(), others=False
+                passes, module, context, None, several, default_folder(), others=False
             )
             chosen = FormSearch(program, records, context.target)
             try:
@@ -198,7 +199,7 @@ def tune(
         running = None
         if fleet is None and not stopped:
             with budget.compiling(counts=False):
-                running = _program(build_formed, module[main_name(module)], several, folder)
+                running = _program(build_formed, main, several, folder)
         told: Watch = watch if watch is not None else _nothing
         measurer = ending.enter_context(Measurer(context.target, fleet, program=running))
         ranking: CostModel = cost_model(seed) if learn else PriorModel()
@@ -304,10 +305,9 @@ def _check_sizes(functions: Iterable[Function], sizes: Iterable[str]) -> None:
 
 
 def _program(
-    build: Build, main: object, several: Sequence[Mapping[str, int]], folder: Path
+    build: Build, main: Function, several: Sequence[Mapping[str, int]], folder: Path
 ) -> Program | None:
     """The program to time kernels in; None where it can't be saved, or no arguments be made up."""
-    assert isinstance(main, Function)
     try:
         inputs = [inputs_for(main, sizes_for(main, sizes)) for sizes in several]
         return saved(build, inputs, folder)

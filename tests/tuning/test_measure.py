@@ -32,6 +32,7 @@ from unity.tuning.database import key_of
 from unity.tuning.decision import MIXED
 from unity.tuning.plan import MARGIN
 from unity.tuning.segments import segments_of
+from unity.tuning.timing import completed
 
 CHAIN = """
 n = dim("n")
@@ -480,3 +481,20 @@ def test_a_program_with_caches_is_measured(tmp_path: Path) -> None:
     got, kept = exe(x, room, (3, 4))
     np.testing.assert_allclose(kept[:5], present)
     np.testing.assert_allclose(got, (x + 1) @ present.T @ present, rtol=1e-4)
+
+
+def test_sizes_that_are_not_given_are_guessed_by_who_reads_them() -> None:
+    text = """
+b = dim("b")
+h = dim("h")
+w = dim("w", typical=96)
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, b, 8, h, w], y: f32[Tensor, n, 8], z: f32[Tensor, b, 8, 4, h + 2]):
+    a = R.nn.conv2d(x, R.const("w"), padding=1)
+    return a, R.nn.relu(y), R.nn.relu(z)
+"""
+    module = parse(text, {"w": np.ones((8, 8, 3, 3), np.float32)})
+    main = module.graph_functions()["main"]
+    assert completed(main, {}) == {"b": 1, "h": 224, "w": 96, "n": 64}
+    assert completed(main, {"b": 7, "k": 3}) == {"b": 7, "h": 224, "w": 96, "n": 64, "k": 3}

@@ -9,16 +9,47 @@ import numpy as np
 from unity.errors import UnityError
 from unity.ir.dims import Dim, Symbol, evaluate, symbols_of
 from unity.ir.dtype import Array
-from unity.ir.graph import Function
-from unity.ir.symbols.representative import of_symbol
+from unity.ir.graph import Call, Function, Op
+from unity.ir.lattice import atom_type
+from unity.ir.symbols.representative import BATCH, FRAMES, IMAGE, LENGTH, of_symbol
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
+from unity.ir.visiting.visit_graph import walk_bindings
+
+_PLACES: Mapping[int, Sequence[int]] = {
+    3: (BATCH, LENGTH, LENGTH),
+    4: (BATCH, LENGTH, IMAGE, IMAGE),
+    5: (BATCH, LENGTH, FRAMES, IMAGE, IMAGE),
+}
+"""What unknown sizes of a signal, an image and a clip are taken for, axis by axis."""
+_WINDOWS = ("nn.conv", "nn.max_pool", "nn.avg_pool")
 
 
 def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]:
-    """A value for every symbol of a function's parameters: what is given, or a guess."""
+    """A value for every symbol of a function's parameters: what is given, or a guess.
+
+    What a program's convolutions and pools read is taken for images, as where costs are estimated.
+    """
     symbols = {s for p in function.params for s in type_symbols(p.type)}
-    return {s: given.get(s.name, of_symbol(s)) for s in symbols}
+    places = _places(function)
+    return {s: given.get(s.name, of_symbol(s, places.get(s, LENGTH))) for s in symbols}
+
+
+def _places(function: Function) -> dict[Symbol, int]:
+    """What the place says of symbols that are sizes of images, of the first that reads them."""
+    found: dict[Symbol, int] = {}
+    for binding in walk_bindings(function):
+        match binding.value:
+            case Call(Op(name), (x, *_), attrs) if name.startswith(_WINDOWS):
+                kind = atom_type(x)
+            case _:
+                continue
+        if isinstance(kind, TensorType) and isinstance(kind.shape, tuple):
+            first = str(attrs.get("data_layout", "NC")).startswith("NC")
+            places = _PLACES.get(len(kind.shape), ()) if first else ()
+            for size, place in zip(kind.shape, places, strict=False):
+                found.update(dict.fromkeys(symbols_of(size) - found.keys(), place))
+    return found
 
 
 def check_sizes(function: Function, given: Mapping[str, int]) -> None:
@@ -85,6 +116,11 @@ def _number(d: Dim, sizes: Mapping[Symbol, int]) -> int:
     if isinstance(d, int):
         return d
     return evaluate(d, {s: sizes[s] for s in symbols_of(d)})
+
+
+def completed(function: Function, given: Mapping[str, int]) -> dict[str, int]:
+    """Sizes by name with those that are not given, a guess each: `sizes_for`."""
+    return {**{s.name: v for s, v in sizes_for(function, given).items()}, **given}
 
 
 def assignments(sizes: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:
