@@ -1,34 +1,38 @@
 """Features of a kernel that is laid out: what a cost model is told of it.
 
-As Ansor's: of the two leaves with the most work each the loops by kind, what is reused in
-registers, what is touched below each level of loops, how it lies in lanes; and sums over all
-leaves. Counts are logarithms, so that kernels of other sizes are neighbours; ratios (work for each
-byte that passes a level of memory) carry over from shape to shape.
+Of the two leaves with the most work each: what its time goes into by the estimate, how it lies in
+lanes and registers, how it goes through memory; and sums over all leaves. Times are shares of the
+whole, bytes of what is touched: so what is learned of one kernel is true of others, whatever their
+sizes. What is large or small is a logarithm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import log2
+from collections.abc import Mapping, Sequence
+from math import log2, prod
 
 import numpy as np
 import numpy.typing as npt
 
+from unity.ir.arrays.aligned import LINE
 from unity.ir.stmt import PrimFunc
+from unity.machine.stack import stack_bytes
 from unity.machine.target import Target
 
 from .estimate import Costs, costs_of
-from .leaves import Leaf, leaves
+from .leaves import leaves
 
+_PARTS = ("operations", "loads", "chain", "memory", "waits", "loops")
 _OF_A_LEAF = (
-    "iterations", "operations", "costly", "lanes", "unrolled", "parallel", "serial", "depth",
-    "innermost extent", "loads", "loads from memory", "broadcasts", "in order", "strided",
-    "stores to registers", "sums beside", "guards", "guards of lanes", "registers",
-    "l1 work a byte", "l2 work a byte", "l3 work a byte",
-    "l1 bytes", "l2 bytes", "touched", "cycles: operations", "cycles: loads", "cycles: chain",
-    "cycles: memory", "cycles: loops", "cycles: all",
+    "share", *(f"share: {part}" for part in _PARTS),
+    "instructions behind each other", "unrolled", "lanes", "registers", "sums beside",
+    "guards", "guards of lanes", "operations", "costly",
+    "jumps", "misses", "l1 traffic", "steps of a loop", "steps", "strided",
 )  # fmt: skip
-_OF_ALL = ("leaves", "parallel regions", "cycles", "seconds")
+_OF_ALL = (
+    *(f"share: {part}" for part in _PARTS), "not hidden", "temporaries", "leaves",
+    "parallel regions", "seconds",
+)  # fmt: skip
 FEATURES = tuple(f"{name} ({k})" for k in ("first", "second") for name in _OF_A_LEAF) + _OF_ALL
 """What the numbers of `features` are."""
 Features = npt.NDArray[np.float32]
@@ -45,52 +49,56 @@ def features(func: PrimFunc, target: Target, sizes: Mapping[str, int]) -> Featur
     Returns:
         As many numbers as `FEATURES` has names.
     """
-    parts = leaves(func, sizes)
-    found = list(zip(parts, costs_of(parts, target), strict=True))
-    found.sort(key=lambda pair: -pair[1].cycles)
+    found = costs_of(leaves(func, sizes), target)
+    cycles = sum(costs.cycles for costs in found) or 1.0
     row: list[float] = []
+    most = sorted(found, key=lambda costs: -costs.cycles)
     for k in range(2):
-        row += _of_leaf(*found[k]) if k < len(found) else [0.0] * len(_OF_A_LEAF)
-    cycles = sum(costs.cycles for _, costs in found)
-    seconds = sum(costs.seconds for _, costs in found)
-    regions = sum(any(x.kind == "parallel" for x in leaf.loops) for leaf, _ in found)
-    row += [_log(len(found)), _log(regions), _log(cycles), _log(seconds * 1e9)]
+        row += _of_leaf(most[k], cycles) if k < len(most) else [0.0] * len(_OF_A_LEAF)
+    parts = [sum(each) for each in zip(*(costs.parts for costs in found), strict=True)]
+    longest = sum(max(costs.parts) for costs in found)
+    regions = sum(any(x.kind == "parallel" for x in costs.leaf.loops) for costs in found)
+    row += [part / cycles for part in parts] or [0.0] * len(_PARTS)
+    row += [longest / cycles, _log(_temporaries(func, found)), len(found), regions]
+    row.append(_log(sum(costs.seconds for costs in found) * 1e9))
     return np.asarray(row, np.float32)
 
 
-def _of_leaf(leaf: Leaf, costs: Costs) -> list[float]:
-    loads = [a for a in leaf.accesses if not a.stores]
-    memory = [a for a in leaf.accesses if not a.local]
-    lane = len(leaf.loops) - 1
-    strides = [a.stride(lane) for a in memory] if leaf.loops else []
-    serial = leaf.extent("serial")
+def _of_leaf(costs: Costs, cycles: float) -> list[float]:
+    leaf, moved = costs.leaf, costs.moved
+    unrolled, lanes = leaf.extent("unrolled"), leaf.extent("vectorized")
+    steps = [x.extent for x in leaf.loops if x.kind in ("serial", "parallel") and x.extent > 1]
+    last = len(leaf.loops) - 1
     return [
-        _log(leaf.iterations),
-        leaf.operations,
-        leaf.costly,
-        _log(leaf.extent("vectorized")),
-        _log(leaf.extent("unrolled")),
-        _log(leaf.extent("parallel")),
-        _log(serial),
-        len(leaf.loops),
-        _log(leaf.loops[-1].extent if leaf.loops else 1),
-        len(loads),
-        len(memory),
-        strides.count(0),
-        strides.count(1),
-        sum(s > 1 for s in strides),
-        sum(a.local for a in leaf.accesses if a.stores),
+        costs.cycles / cycles,
+        *(part / costs.cycles for part in costs.parts),
+        _log(unrolled * max(1.0, lanes / costs.lanes) * (leaf.operations + len(leaf.accesses))),
+        _log(unrolled),
+        _log(lanes),
+        _log(costs.registers),
         _log(costs.chains),
         leaf.guards,
         leaf.lane_guards,
-        _log(costs.registers),
-        *(_log(leaf.iterations / max(1.0, b)) for b in costs.traffic),
-        _log(costs.traffic[0]),
-        _log(costs.traffic[1]),
-        _log(costs.touched),
-        *(_log(c) for c in costs.parts),
-        _log(costs.cycles),
+        leaf.operations,
+        leaf.costly,
+        moved.jumps * LINE / max(1.0, costs.touched),
+        moved.misses / leaf.iterations,
+        moved.traffic[0] / max(1.0, costs.touched),
+        _log(steps[-1] if steps else 1),
+        _log(prod(steps)),
+        sum(a.stride(last) > 1 for a in leaf.accesses) if leaf.loops else 0,
     ]
+
+
+def _temporaries(func: PrimFunc, found: Sequence[Costs]) -> int:
+    """Bytes of buffers that a call asks the system for: their pages may be new each time."""
+    sizes = {
+        a.buffer: prod(a.shape) * a.bytes
+        for costs in found
+        for a in costs.leaf.accesses
+        if a.buffer not in func.buffers
+    }
+    return sum(size for b, size in sizes.items() if size > stack_bytes(b.scope))
 
 
 def _log(value: float) -> float:

@@ -8,9 +8,10 @@ with one loop after another a step ahead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
@@ -68,17 +69,24 @@ class Access:
         steps: For each loop, outermost first, how far each index moves when the loop steps. Loops
             around the buffer's allocation don't move it: each iteration has the same memory.
         shape: The buffer's, as numbers; of one that is allocated in a loop what an iteration needs.
+        outer: How many loops are around the buffer's allocation.
     """
 
     buffer: Buffer
     stores: bool
     steps: tuple[tuple[int, ...], ...]
     shape: tuple[int, ...]
+    outer: int = 0
 
     @property
     def local(self) -> bool:
         """Whether it is meant to lie in registers."""
         return self.buffer.scope == "local"
+
+    @property
+    def bytes(self) -> int:
+        """Of an element."""
+        return max(1, self.buffer.dtype.bits // 8)
 
     def elements(self, extents: tuple[int, ...]) -> list[int]:
         """How many elements are touched while the loops from each on run once, and while none do.
@@ -96,13 +104,17 @@ class Access:
         found.reverse()
         return found
 
+    def strides(self) -> list[int]:
+        """How far apart, in elements, neighbours along each loop lie."""
+        sizes = [1]
+        for extent in reversed(self.shape[1:]):
+            sizes.append(sizes[-1] * max(1, extent))
+        sizes.reverse()
+        return [abs(sum(map(mul, step, sizes))) for step in self.steps]
+
     def stride(self, loop: int) -> int:
         """How far apart, in elements, neighbours along a loop lie."""
-        stride, found = 1, 0
-        for axis in reversed(range(len(self.shape))):
-            found += self.steps[loop][axis] * stride
-            stride *= max(1, self.shape[axis])
-        return abs(found)
+        return self.strides()[loop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,8 @@ class Leaf:
         loops: Those loops.
         accesses: What it loads and stores.
         operations: Arithmetic of one iteration.
+        instructions: How much of that is done in all iterations: not again in loops that it does
+            not hang on. Where lanes differ, then what is one for all of them.
         costly: Calls of functions in it: exponentials, divisions.
         guards: Conditions it is under that not whole loops are left out by: ends of tiles.
         lane_guards: Of these, those that some lanes only may meet.
@@ -124,6 +138,7 @@ class Leaf:
     costly: int
     guards: int
     lane_guards: int
+    instructions: tuple[float, float] = (0.0, 0.0)
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -167,7 +182,7 @@ class _Walk:
                 extent = max(1, int(self.value(s.extent, env, count)[0]))
                 moves = np.zeros(count + 1, np.int64)
                 moves[-1] = min(1, extent - 1)
-                inner = {v: np.append(x, x[0]) for v, x in env.items()}
+                inner = {v: np.concatenate((x, x[:1])) for v, x in env.items()}
                 inner[s.var] = moves
                 inside = (*loops, Loop(s.var, extent, s.kind))
                 yield from self.walk(s.body, inside, inner, guards)
@@ -176,7 +191,7 @@ class _Walk:
                 if s.predicate is not None:
                     loops, guards = _guarded(loops, guards, s.predicate)
                 if s.init is not None:
-                    yield from self.walk(s.init, loops, inner, guards)
+                    yield from self.walk(s.init, _first_of_sums(s, loops), inner, guards)
                 yield from self.walk(s.body, loops, inner, guards)
             case Store():
                 yield self.leaf(s, loops, env, guards)
@@ -220,6 +235,7 @@ class _Walk:
             len(costly),
             len(guards),
             sum(not lanes.isdisjoint(variables(g)) for g in guards),
+            _instructions([n for n in made if n.dtype != INT64], loops, env),
         )
 
     def access(
@@ -245,7 +261,7 @@ class _Walk:
                     abs(s[axis]) * (x.extent - 1) for s, x in zip(steps, loops, strict=True)
                 )
                 shape[axis] = min(size, 1 + reach)
-        return Access(buffer, stores, steps, tuple(shape))
+        return Access(buffer, stores, steps, tuple(shape), outer)
 
     def value(self, e: PrimExpr, env: Env, count: int) -> Vector:
         """What an index comes to, for each loop a step ahead; 0 where it depends on data."""
@@ -266,6 +282,13 @@ class _Walk:
                 return np.zeros(count, np.int64)
 
 
+def _first_of_sums(s: Block, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """The loops with the first iteration only of those that a block sums along."""
+    summed = {v for a in s.axes if a.kind == "R" for v in variables(a.value)}
+    kept = {v for a in s.axes if a.kind != "R" for v in variables(a.value)}
+    return tuple(replace(x, extent=1) if x.var in summed - kept else x for x in loops)
+
+
 def _guarded(
     loops: tuple[Loop, ...], guards: tuple[PrimExpr, ...], condition: PrimExpr
 ) -> tuple[tuple[Loop, ...], tuple[PrimExpr, ...]]:
@@ -282,6 +305,48 @@ def _guarded(
                 guards = (*guards, part)
     fewer = [replace(x, extent=max(1, min(x.extent, least.get(x.var, x.extent)))) for x in loops]
     return tuple(fewer), guards
+
+
+def _instructions(
+    made: Sequence[Binary | Compare | Select], loops: tuple[Loop, ...], env: Env
+) -> tuple[float, float]:
+    """How much arithmetic all iterations are, by lanes and for all lanes at once.
+
+    What does not hang on a loop is not done again in it: the compiler takes it out of inner loops,
+    and meets it once in those that are unrolled.
+    """
+    wide, single = 0.0, 0.0
+    moves: dict[PrimVar, int] = {}
+    for n in made:
+        moved = 0
+        for v in variables(n):
+            if v in env and v not in moves:
+                steps = env[v]
+                moves[v] = sum(1 << k for k in range(len(loops)) if steps[k + 1] != steps[0])
+            moved |= moves.get(v, 0)
+        last = max(
+            (k for k, x in enumerate(loops) if moved >> k & 1 and x.kind in ("serial", "parallel")),
+            default=-1,
+        )
+        lanes, times = False, float(_weight(n))
+        for k, x in enumerate(loops):
+            if moved >> k & 1:
+                times *= x.extent
+                lanes = lanes or x.kind == "vectorized"
+            elif k < last and x.kind in ("serial", "parallel"):
+                times *= x.extent
+        if lanes:
+            wide += times
+        else:
+            single += times
+    return wide, single
+
+
+def _weight(e: Binary | Compare | Select) -> int:
+    """Instructions that an operation is."""
+    if isinstance(e, Compare):
+        return max(1, e.a.dtype.bits // 32)  # an index has 64 bits
+    return 3 if isinstance(e, Binary) and e.op in ("min", "max") and e.dtype.is_float else 1
 
 
 def _divides(e: PrimExpr) -> bool:

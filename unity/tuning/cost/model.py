@@ -1,7 +1,7 @@
 """Cost models: what candidates should take, told by their features, better with each measurement.
 
 `LearnedModel` fits gradient-boosted trees to what measurements were off the estimate, in logarithms
-and relative to each kernel's own mean error: so candidates of one kernel are ranked, and what was
+and relative to what is usual of each kernel: so candidates of one kernel are ranked, and what was
 learned of others (kept in the records) serves a new one. Without `xgboost-cpu`, or before anything
 was measured, the estimate alone counts. After AutoTVM and Ansor.
 """
@@ -30,10 +30,12 @@ _OPTIONS = {
     "max_depth": 4, "eta": 0.05, "subsample": 0.5, "colsample_bytree": 0.4, "min_child_weight": 8.0,
     "nthread": 1, "verbosity": 0,
 }  # fmt: skip
-_OTHERS, _ENOUGH = 0.25, 32
+_OTHERS, _ENOUGH = 0.5, 32
 """How much counts what was learned of other kernels alone, and how many measurements of a kernel
-let all count: over 17 operators, each held out, the ranks' correlation is 0.71 with a quarter of
-the correction, 0.68 with all of it and 0.70 with none (median; AMD Zen 4)."""
+let all count: over 17 operators, each held out, the ranks' correlation is 0.77 with half of the
+correction, 0.76 with a quarter and 0.71 with none (medians of three seeds; AMD Zen 3)."""
+_FAR_OFF = 2.0
+"""Binary orders of magnitude that are learned of at most: what is further off was disturbed."""
 _ROUNDS = 200
 """Small trees of part of what is known each: kernels are few, and unlike each other."""
 
@@ -113,9 +115,10 @@ class LearnedModel:
         weights = np.ones(count)
         for name in set(self._kernels):
             here = names == name
-            off[here] -= off[here].mean()  # what is off by the same everywhere changes no rank
+            off[here] -= np.median(off[here])  # what is off by the same everywhere changes no rank
             best = taken[here].min()
             weights[here] = 0.25 + 2.0 ** -np.minimum(taken[here] - best, 4.0)
+        off = np.clip(off, -_FAR_OFF, _FAR_OFF)
         xgboost: Any = import_module("xgboost")  # a second, which short sessions do without
         data = xgboost.DMatrix(rows, label=off, weight=weights)
         self._model = xgboost.train({**_OPTIONS, "seed": self._seed}, data, _ROUNDS)
