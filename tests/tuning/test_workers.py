@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from unity.tuning.in_program import compared, saved
 from unity.tuning.records import Records
 from unity.tuning.tasks import tasks_of
 from unity.tuning.tasks.task import KERNEL
-from unity.tuning.workers import Candidate, Measurer, intrinsics
+from unity.tuning.workers import Candidate, Measurer, intrinsics, run
 from unity.tuning.workers.program import RunningProgram, read, written
 from unity.tuning.workers.run import Runner
 
@@ -103,6 +105,28 @@ def test_candidates_are_compiled_compared_and_timed() -> None:
     assert slower.ratio > 3
     assert "no block 'nothing'" in refused.why
     assert refused.seconds is None
+
+
+def test_a_single_run_that_was_disturbed_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first timed run of a candidate takes 20 ms, all others nothing: it is raced."""
+    runs = iter([0.0, 0.02])
+
+    def kernel() -> list[Array]:
+        return [np.ones(4, np.float32)]
+
+    def candidate() -> list[Array]:
+        time.sleep(next(runs, 0.0))
+        return kernel()
+
+    runner = Runner()
+    monkeypatch.setattr(runner, "_call", kernel)
+    monkeypatch.setattr(runner, "_turns", repeat(()))
+    monkeypatch.setattr(runner, "_expected", kernel())
+    monkeypatch.setattr(run, "load", lambda path: candidate)
+    found = runner.candidate(
+        {"path": "candidate", "tolerance": "1e-3", "seconds": "0.01", "races": "1"}
+    )
+    assert float(str(found["seconds"])) < 0.01
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures here")

@@ -17,12 +17,15 @@ from unity.runtime.artifact.read import load
 
 from ..agreement import copied, disagreement
 from ..clock import before_others
+from ..kept_memory import keep_freed_memory
 from ..race import agreeing, interleaved
 from ..tasks.task import KERNEL, Place
 from .program import RunningProgram, read
 
 _FAR, _LONG = 4.0, 2e-3
-"""A candidate that takes so many times the default's time, and so many seconds, runs once."""
+"""A candidate that takes so many times the default's time, and so many seconds, is not raced."""
+_AGAIN = 2
+"""Times that it is run once more before that is believed."""
 
 
 class Runner:
@@ -91,7 +94,11 @@ class Runner:
         seconds, races = float(str(request["seconds"])), int(str(request["races"]))
         both = [partial(self.in_turn, c) for c in (self._call, call)]
         once = [_once(c) for c in both]
-        if once[1] > _FAR * once[0] and once[1] > _LONG:
+        for _ in range(_AGAIN):  # a single run may have been disturbed
+            if not _is_far(*once):
+                break
+            once = [min(before, _once(c)) for before, c in zip(once, both, strict=True)]
+        if _is_far(*once):
             return {"seconds": once[1], "reference": once[0]}  # more of it would tell no more
         usual, found = agreeing(both, (), seconds, races, spinning=False)  # of one pool
         wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
@@ -102,6 +109,10 @@ class Runner:
     def in_turn(self, call: Callable[..., object]) -> None:
         """Call a kernel with the next copies."""
         call(*next(self._turns))
+
+
+def _is_far(usual: float, found: float) -> bool:
+    return found > _FAR * usual and found > _LONG
 
 
 def _once(call: Callable[[], object]) -> float:
@@ -122,6 +133,7 @@ def _loaded(given: Message) -> list[object]:
 
 if __name__ == "__main__":
     before_others()
+    keep_freed_memory()
     runner = Runner()
     verbs = (runner.program, runner.within, runner.whole, runner.reference, runner.candidate)
     serve({verb.__name__: verb for verb in verbs})
