@@ -59,6 +59,7 @@ from .tensor import (
     ForwardStores,
     HoistDivisions,
     HoistFunctions,
+    HoistPlaces,
     JoinLanes,
     LowerBlocks,
     MaskLanes,
@@ -143,6 +144,7 @@ TENSOR = Pipeline(
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
         SimplifyTir(),
         HoistDivisions(),  # before loops are written out
+        HoistPlaces(),  # while indices are those of numbers
         TransposeLanes(),  # while loops say which way they go
         JoinLanes(),  # before loops are vectors
         VectorizeLoops(),

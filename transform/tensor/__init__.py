@@ -8,8 +8,9 @@ from .check_scopes import CheckScopes
 from .compact_buffers import CompactBuffers
 from .flatten_buffers import FlattenBuffers
 from .forward_stores import ForwardStores
-from .hoist_divisions import HoistDivisions
-from .hoist_functions import HoistFunctions
+from .hoisting.hoist_divisions import HoistDivisions
+from .hoisting.hoist_functions import HoistFunctions
+from .hoisting.hoist_places import HoistPlaces
 from .join_lanes import JoinLanes
 from .lower_blocks import LowerBlocks
 from .mask_lanes import MaskLanes
@@ -31,6 +32,7 @@ __all__ = [
     "ForwardStores",
     "HoistDivisions",
     "HoistFunctions",
+    "HoistPlaces",
     "JoinLanes",
     "LowerBlocks",
     "MaskLanes",
@@ -62,6 +64,7 @@ def lowering() -> tuple[Pass, ...]:
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
         SimplifyTir(),
         HoistDivisions(),  # before loops are written out
+        HoistPlaces(),  # while indices are those of numbers
         TransposeLanes(),  # while loops say which way they go
         JoinLanes(),  # before loops are vectors
         VectorizeLoops(),

@@ -22,9 +22,9 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..blocks.tree import sequence
-from ..passes import Context, Pass, Sight
-from .functions import map_prim_funcs, with_body
+from ...blocks.tree import sequence
+from ...passes import Context, Pass, Sight
+from ..functions import map_prim_funcs, with_body
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from unity.ir.visit import (
     variables,
 )
 
-from ..blocks.tree import Path, known_at
-from ..passes import Context, Pass, Sight
-from .functions import map_prim_funcs, with_body
+from ...blocks.tree import Path, known_at
+from ...passes import Context, Pass, Sight
+from ..functions import map_prim_funcs, with_body
 
 
 @dataclass(frozen=True, slots=True)
