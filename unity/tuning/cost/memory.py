@@ -137,7 +137,8 @@ def _times(access: Access, leaf: Leaf, depth: int) -> float:
 
 def _steps(access: Access) -> list[int]:
     """Bytes between neighbours along each loop."""
-    return [stride * access.bytes for stride in access.strides()]
+    size = access.bytes
+    return [stride * size for stride in access.strides()]
 
 
 def _vars(leaf: Leaf, depth: int) -> tuple[PrimVar, ...]:
@@ -151,17 +152,18 @@ def _touched(leaf: Leaf, target: Target) -> list[dict[Buffer, tuple[float, float
     """
     found: list[dict[Buffer, tuple[float, float]]] = [{} for _ in range(len(leaf.loops) + 1)]
     for access in dict.fromkeys(replace(a, stores=False) for a in leaf.accesses):
-        held = _crowding(access, leaf.extents, target)
-        spread = _spread(access, leaf.extents)
+        steps = _steps(access)
+        held = _crowding(access, steps, leaf.extents, target)
+        spread = _spread(access, steps, leaf.extents)
         for sizes, size, times in zip(found, spread, held, strict=True):
             each = (size, size * times)
             sizes[access.buffer] = max(each, sizes.get(access.buffer, (0.0, 0.0)))
     return found
 
 
-def _spread(access: Access, extents: tuple[int, ...]) -> list[float]:
+def _spread(access: Access, steps: list[int], extents: tuple[int, ...]) -> list[float]:
     """Bytes of the lines that are touched while the loops from each on, and none, run once."""
-    near, found, steps, size = False, list[float](), _steps(access), access.bytes
+    near, found, size = False, list[float](), access.bytes
     for k, count in reversed([*enumerate(access.elements(extents))]):
         if k < len(extents) and extents[k] > 1:
             near = near or 0 < steps[k] < LINE
@@ -170,7 +172,9 @@ def _spread(access: Access, extents: tuple[int, ...]) -> list[float]:
     return found
 
 
-def _crowding(access: Access, extents: tuple[int, ...], target: Target) -> list[float]:
+def _crowding(
+    access: Access, steps: list[int], extents: tuple[int, ...], target: Target
+) -> list[float]:
     """How often bytes of lines count for a cache, by loops likewise.
 
     More than once where lines lie a page apart, or some large part of one: they share few sets.
@@ -178,7 +182,7 @@ def _crowding(access: Access, extents: tuple[int, ...], target: Target) -> list[
     page = target.machine.page_bytes
     sets = page // LINE
     run, lines, used, found = access.bytes, 1.0, 1.0, [1.0]
-    for step, extent in zip(reversed(_steps(access)), reversed(extents), strict=True):
+    for step, extent in zip(reversed(steps), reversed(extents), strict=True):
         if extent > 1 and step:
             if step <= run + LINE:
                 run += step * (extent - 1)
