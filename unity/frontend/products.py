@@ -15,15 +15,21 @@ def matmul(node: Emission, a: Expr, b: Expr, out: DType | None = None) -> Expr:
 
     Its sums are of the dtype `out`, by default that of the operands.
     """
-    a, b = broadcast(node, (a, b), inner=2)
-    return node.op("matmul", a, _inner_aligned(node, a, b), out_dtype=out)
+    a, b = inner_aligned(node, *broadcast(node, (a, b), inner=2))
+    return node.op("matmul", a, b, out_dtype=out)
 
 
-def _inner_aligned(node: Emission, a: Expr, b: Expr) -> Expr:
-    """`b` with its inner dim asserted to be that of `a`, where they are symbols."""
-    left, rank = node.shape_of(a), len(node.shape_of(b))
-    if not left or not rank:
-        return b
-    wanted: list[Dim | None] = [None] * rank
-    wanted[-2 if rank > 1 else -1] = left[-1]
-    return node.agreed(b, wanted)
+def inner_aligned(node: Emission, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """Both with inner dims asserted to be equal where one is a symbol: it is the other, if known.
+
+    So a matrix of known extents, which a constant is, stays one.
+    """
+    left, right = node.shape_of(a), node.shape_of(b)
+    if not left or not right:
+        return a, b
+    own = right[-2 if len(right) > 1 else -1]
+    if isinstance(own, int):
+        return node.agreed(a, (*(None for _ in left[1:]), own)), b
+    wanted: list[Dim | None] = [None] * len(right)
+    wanted[-2 if len(right) > 1 else -1] = left[-1]
+    return a, node.agreed(b, wanted)

@@ -13,6 +13,7 @@ import unity
 from unity.errors import UnityError
 from unity.frontend.onnx import from_onnx
 from unity.ir.dtype import Array
+from unity.script import print_module
 
 from .programs import check, model, result_shape
 
@@ -102,6 +103,34 @@ def test_what_is_broadcast_onto_another_leaves_it_as_it_is() -> None:
     slope = model("g (float[n, c, h] x, float[d, 1] y) => (float[n, c, h] z) { z = PRelu(x, y) }")
     assert result_shape(from_onnx(slope)) == "n, c, h"
     agree(slope, [(floats(3, 2, 4), floats(d, 1)) for d in (1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "call"),
+    [
+        ("float[n, k] x", "z = Gemm<transB=1>(x, w)"),
+        ("float[n, k] x", "t = Transpose(w) z = MatMul(x, t)"),
+        ("uint8[n, k] x", "i = Cast<to=3>(w) t = Transpose(i) z = MatMulInteger(x, t)"),
+    ],
+    ids=["Gemm", "MatMul", "MatMulInteger"],
+)
+def test_an_unknown_depth_is_that_of_the_weights(inputs: str, call: str) -> None:
+    """Which stay a constant of a known shape; another depth is refused."""
+    kind = "int32" if "Integer" in call else "float"
+    weights = np.arange(96, dtype=f4).reshape(16, 6)
+    text = f"g ({inputs}) => ({kind}[n, 16] z) {{ {call} }}"
+    built = model(text)
+    built.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    printed = print_module(from_onnx(built))
+    assert "match_cast(x, " in printed
+    assert printed.count("match_cast") == 1
+    exe = unity.compile(built, cache=None)
+    given = "uint8" if "uint8" in inputs else "float32"
+    x = np.arange(18).reshape(3, 6).astype(given)
+    want = x.astype(np.float64) @ weights.T
+    np.testing.assert_array_equal(np.asarray(exe(x)), want)
+    with pytest.raises(UnityError):
+        exe(x[:, :5].copy())
 
 
 def test_where_nothing_checks_names_are_asked_for() -> None:

@@ -10,12 +10,14 @@ from unity import te
 from unity.errors import UnityError
 from unity.frontend.onnx.layers import convolution
 from unity.frontend.onnx.node import Converter, Node, Value
-from unity.frontend.products import matmul
+from unity.frontend.products import inner_aligned, matmul
 from unity.ir.dtype import FLOAT32, INT32
 from unity.ir.graph import Expr
 
 
-def centred(node: Node, value: int, zero: int, axis: int | None = None) -> Expr:
+def centred(
+    node: Node, value: int, zero: int, axis: int | None = None, narrow: Expr | None = None
+) -> Expr:
     """An operand without its zero point, in int32.
 
     Args:
@@ -23,8 +25,9 @@ def centred(node: Node, value: int, zero: int, axis: int | None = None) -> Expr:
         value: Which input.
         zero: Which input its zero point is, if there is one.
         axis: The axis along which zero points may differ.
+        narrow: The operand, where it is more than the input: of a known shape.
     """
-    x = node.cast(node.tensor(value), INT32)
+    x = node.cast(node.tensor(value) if narrow is None else narrow, INT32)
     point = node.optional(zero)
     if point is None:
         return x
@@ -46,7 +49,8 @@ def _along(node: Node, point: Expr, x: Expr, axis: int | None) -> Expr:
 
 
 def _matmul_integer(node: Node) -> Value:
-    return matmul(node, centred(node, 0, 2, -2), centred(node, 1, 3, -1))
+    a, b = inner_aligned(node, node.tensor(0), node.tensor(1))
+    return matmul(node, centred(node, 0, 2, -2, a), centred(node, 1, 3, -1, b))
 
 
 def _conv_integer(node: Node) -> Value:
@@ -54,7 +58,8 @@ def _conv_integer(node: Node) -> Value:
 
 
 def _qlinear_matmul(node: Node) -> Value:
-    found = matmul(node, centred(node, 0, 2, -2), centred(node, 3, 5, -1))
+    a, b = inner_aligned(node, node.tensor(0), node.tensor(3))
+    found = matmul(node, centred(node, 0, 2, -2, a), centred(node, 3, 5, -1, b))
     scale = _factor(node, found, (1, -2), (4, -1), 6)
     return _requantized(node, found, scale, 7)
 
