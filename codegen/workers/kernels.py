@@ -11,6 +11,7 @@ from pathlib import Path
 
 from unity.codegen.kernel_cache import KernelCache, setting_of
 from unity.codegen.kernel_work import KernelWork
+from unity.collection import no_cycle_collection
 from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
 from unity.script import parse
@@ -61,4 +62,5 @@ class Kernels:
 
 if __name__ == "__main__":
     kernels = Kernels()
-    serve({"start": kernels.start, "kernel": kernels.kernel})
+    with no_cycle_collection():
+        serve({"start": kernels.start, "kernel": kernels.kernel})
