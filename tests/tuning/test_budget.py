@@ -183,7 +183,7 @@ def test_what_there_is_no_time_to_confirm_is_set_aside(clock: Clock) -> None:
     (search,) = short.searches
     for proposal, ratio in zip(search.propose(4)[1:], (0.4, 0.3, 0.45), strict=True):
         short._keep(search, proposal, Measured(ratio, 1.0))
-    assert [r.point for r in short.used()] != [earlier.text]
+    assert [r.point for r in short.used().bests()] != [earlier.text]
     assert settle(short, Slow(clock, 1.0), clock.now - 1.0) == [search]
     short.confirm(Slow(clock, 1.0), [search], clock.now - 1.0)
     assert short.is_short
