@@ -47,7 +47,10 @@ from unity.transform.blame import blamed
 from unity.transform.check_accesses import check_accesses
 from unity.transform.check_outputs import check_outputs
 from unity.transform.check_temporaries import check_temporaries
+from unity.transform.graph.layout.convert_layout import ConvertLayout
 from unity.transform.graph.layout.convert_precision import ConvertPrecision
+from unity.transform.graph.layout.convert_winograd import ConvertWinograd
+from unity.transform.graph.layout.pack_weights import PackWeights
 from unity.transform.graph.quantized.quantize_weights import QuantizeWeights, bits_called
 from unity.transform.graph.resolve import (
     EXPLANATION,
@@ -213,8 +216,10 @@ def forms_by_record(passes: Pipeline, db: Records, target: Target) -> Pipeline:
 
 
 def has_forms(passes: Pipeline) -> bool:
-    """Whether a pipeline has forms of our kernels to choose from."""
-    return any(isinstance(p, Resolve) and p.forms for p in passes.passes)
+    """Whether a pipeline has forms of our kernels to choose from, and all passes that make them."""
+    kinds = {type(p) for p in passes.passes}
+    asked = any(isinstance(p, Resolve) and p.forms for p in passes.passes)
+    return asked and {ConvertLayout, ConvertWinograd, PackWeights} <= kinds
 
 
 def _explained(context: Context, module: IRModule) -> str:

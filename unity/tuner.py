@@ -78,7 +78,7 @@ def tune(
 ) -> TuningReport:
     """Search schedules for the kernels of a program by measuring them on this machine.
 
-    Every candidate is compiled and run in a child process of its own, compared with what the
+    Every schedule is compiled and run in a child process of its own, compared with what the
     default kernel gives, and timed by turns with it, before other processes where the system allows
     it (at real-time priority: root, or a limit of ``rtprio``). What was measured is in the file
     before the next is: Ctrl-C ends the search and keeps all; the next call goes on from there. One
@@ -119,8 +119,9 @@ def tune(
         rules: Whether the decisions of the default rules are searched. Without them the search
             knows a kernel's structure and `spaces` only.
         forms: Whether other forms of convolutions and products (direct, Winograd's tiles, a matrix
-            product) are measured first, and schedules searched for the kernels of the fastest: not
-            where `kernels` or a `scheduler` are given. Records tell what was found of each call.
+            product) are measured first, in this process, and schedules searched for the kernels of
+            the fastest: not where `kernels` or a `scheduler` are given, nor where the program calls
+            Python. Records tell what was found of each call, and are used in any case.
         seed: Of all that is random.
         scheduler: The address of a scheduler of dask.distributed (``tcp://host:8786``), whose
             workers (`unity worker`) run what is compiled here; records are for their machine.
@@ -176,10 +177,11 @@ def tune(
         check_spaces(spaces, tasks)
         chosen, stopped = None, False
         if forms and fleet is None and not kernels and has_forms(passes):
-            program = measured_program(
-                passes, module, context, None, several, default_folder(), others=False
-            )
-            chosen = FormSearch(program, records, context.target)
+            with budget.compiling(counts=False):
+                program = measured_program(
+                    passes, module, context, None, several, default_folder(), others=False
+                )
+                chosen = FormSearch(program, records, context.target)
             try:
                 if _measured(chosen, budget):
                     tasks = find_tasks()
@@ -193,7 +195,7 @@ def tune(
             )  # fmt: skip
 
         def build_formed(db: Records) -> Executable:
-            return build(joined(chosen.taken if chosen is not None else (), db))
+            return build(joined(records.forms(), db))
 
         folder = ending.enter_context(SessionFolder()).path
         running = None
@@ -221,7 +223,7 @@ def tune(
                 alone = settle(session, measurer, budget.settle_end)
                 session.confirm(measurer, alone, budget.settle_end)
             if measurer.kernels() and not stopped:
-                whole = _whole(session, chosen, build, measurer, folder, budget)
+                whole = _whole(session, chosen, build_formed, measurer, folder, budget)
         except KeyboardInterrupt:
             stopped = True
     found = TuningReport(
@@ -262,30 +264,33 @@ def _whole(
 ) -> tuple[float, float] | None:
     """Compare the program with its default; what it is not faster with as a whole is not used.
 
-    Schedules are compared with the default's of the same forms, these with the default's.
+    The default has its own forms where this session found others, which it is compared with, too.
+
+    Args:
+        session: Its kernels.
+        chosen: The forms of its calls.
+        build: Compiles it by records of schedules, in the forms that records have.
+        measurer: Runs it.
+        folder: Where files are made.
+        budget: Says how long.
 
     Returns:
         Seconds of a call by default and tuned; None where that is not known.
     """
-    whole = None
-    forms = [] if chosen is None else chosen.taken
-    if session.gained:
-        each = budget.compare_seconds
-        if each is None:
-            session.set_aside(session.searches)
-        else:
-            used = joined(forms, session.used())
-            whole = compared(build, used, measurer, folder, each)
-            if whole is None or whole[1] > whole[0]:
-                session.withdraw()
-    if chosen is None or not forms:
-        return whole
-    each = budget.compare_seconds
-    if each is None:
+    formed = chosen is not None and bool(chosen.taken)
+    if not session.gained and not formed:
         return None
-    whole = compared(build, joined(forms, session.used()), measurer, folder, each, Records())
+    each = budget.compare_seconds
+    if each is None:  # forms were compared when they were chosen
+        if session.gained:
+            session.set_aside(session.searches)
+        return None
+    usual = chosen.without if chosen is not None and formed else None
+    whole = compared(build, session.used(), measurer, folder, each, usual)
     if whole is None or whole[1] > whole[0]:
-        chosen.withdraw()
+        session.withdraw()
+        if chosen is not None:
+            chosen.withdraw()
     return whole
 
 

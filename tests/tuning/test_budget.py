@@ -197,3 +197,13 @@ def test_what_there_is_no_time_to_confirm_is_set_aside(clock: Clock) -> None:
 
 def _pair(point: Point) -> tuple[str, str]:
     return point.space, point.text
+
+
+def test_what_is_compiled_behind_forms_leaves_searches_their_time(clock: Clock) -> None:
+    given = Budget(60.0, begin=clock.now)
+    assert (given.forms_end, given.begin_end) == (clock.now + 18.0, clock.now + 15.0)
+    clock.now += 20.0
+    given.formed = clock.now
+    with given.compiling(counts=False):
+        clock.now += 9.0
+    assert given.begin_end == clock.now + 10.0  # a quarter of the 40 s that are left

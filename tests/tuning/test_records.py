@@ -29,8 +29,9 @@ def best(point: str = "{}", seconds: float = 1.0, kernel: str = "k", n: int = 4)
     return Best(kernel, KEY, (("n", n),), "tiles", point, seconds, 2.0, *about)
 
 
-def form(seconds: float = 1.0, kind: str = "winograd.2") -> FormRecord:
-    return FormRecord("c", KEY, (), kind, "direct", seconds, 2.0, "a: nn.conv2d", "2026-11-30")
+def form(seconds: float = 1.0, kind: str = "winograd.2", date: str = "2026-11-30") -> FormRecord:
+    tried = ("winograd.2", "winograd.4")
+    return FormRecord("c", KEY, (), kind, "direct", seconds, 2.0, tried, "a: nn.conv2d", date)
 
 
 def test_records_come_back_from_the_file(tmp_path: Path) -> None:
@@ -151,6 +152,18 @@ def test_of_forms_the_last_line_counts_and_what_gains_is_left(tmp_path: Path) ->
     assert records.recorded_forms(replace(TARGET, threads=2)) == ()
     assert prune(db) == (3, 1)
     assert list(Records(db)) == [replace(form(), call="d")]
+
+
+def test_of_forms_the_latest_date_counts_and_no_form_of_no_time(tmp_path: Path) -> None:
+    new, old = form(2.0, "direct", "2026-11-30"), form(date="2026-11-29")
+    records = Records()
+    for record in (new, old, replace(form(0.0), call="d")):
+        records.add(record)
+    assert [r.date for r in records.forms() if r.call == "c"] == ["2026-11-30"]
+    assert records.recorded_forms(TARGET) == ()
+    records.add(replace(form(date="2026-12-01"), sizes=(("s0", 7),)))
+    assert [f.form for f in records.recorded_forms(TARGET)] == ["winograd.2"]
+    assert [r.sizes for r in records.forms() if r.call == "c"] == [(), (("s0", 7),)]
 
 
 def test_what_can_not_be_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ _SLACK = 1.15
 _LEAST, _MOST = 0.1, 0.5
 """Shares of the time that are kept for the end, at least and at most."""
 _FORMING = 0.3
-"""The share of the time in which programs of other forms are compiled."""
+"""The share of the time in which programs of other forms are compiled and timed."""
 _BEGINNING = 0.25
 """The share of it in which searches begin."""
 _FINISH = 5.0
@@ -56,10 +56,12 @@ class Budget:
         self.compile_seconds = max(self.compile_seconds, took)
         if not counts:
             self.begin += took
+            if self.formed is not None:
+                self.formed += took
 
     @property
     def forms_end(self) -> float | None:
-        """When the last program of other forms is compiled; None where there is no limit."""
+        """When measuring forms is to be over; None where there is no limit."""
         return None if self.seconds is None else self.begin + _FORMING * self.seconds
 
     @property
@@ -67,7 +69,7 @@ class Budget:
         """When searches are to have begun; None where there is no limit."""
         if self.seconds is None:
             return None
-        first = self.begin if self.formed is None else max(self.begin, self.formed)
+        first = self.begin if self.formed is None else self.formed
         return first + _BEGINNING * (self.begin + self.seconds - first)
 
     @property

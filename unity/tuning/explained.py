@@ -24,10 +24,10 @@ def with_forms(found: Explanation, report: str) -> Explanation:
         found: What call sites were resolved to.
         report: What `FormByRecord` reported.
     """
-    told: dict[str, str] = json.loads(report)
+    told: dict[str, tuple[str, str]] = json.loads(report)
     sites = tuple(
-        replace(r, reason=f"{r.reason}; its form by record: {told[r.site]}")
-        if r.site in told and r.choice.startswith(OURS)
+        replace(r, reason=f"{r.reason}; its form by record: {told[r.site][1]}")
+        if r.site in told and r.choice == f"{OURS}{told[r.site][0]}"
         else r
         for r in found.sites
     )

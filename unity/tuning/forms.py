@@ -1,30 +1,39 @@
 """The forms of a program's calls, measured in front of its schedules: what is fastest is recorded.
 
 Another form makes other kernels, so it is chosen before theirs are searched. Programs in which
-calls have their second, their third form are compiled and run by turns with the default; kernels
-are timed within them (`mixture.py`). The program of the forms that won is then compared as a whole
-with the default's: if it is not faster, no form is used. What is measured is recorded, also that a
-call stays what it is: the next session measures it no more.
+calls have their second, their third form are compiled and run by turns with the default, in this
+process, as all of them are our own kernels by default; kernels are timed within them
+(`mixture.py`). The program of the forms that won is then compared as a whole with the default's: if
+it is not faster, no form is used. What is measured is recorded, also that a call stays what it is:
+a session that knows of no other form measures it no more.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from unity.machine.target import Target
-from unity.transform.graph.resolve import CallSite, call_identity
-from unity.transform.graph.resolve.call_site import OURS, TIR
+from unity.transform.graph.resolve import CallSite, call_identity, numbered_sizes, written_choices
+from unity.transform.graph.resolve.call_site import HOST, OURS, TIR
 
 from .decision import WITHOUT
-from .measured_program import MeasuredProgram
+from .measured_program import MeasuredProgram, Said
 from .mixture import BETTER, OwnParts, probes
-from .records import FormRecord, Records, now
+from .records import FormRecord, Records, joined, now
+from .records.record import Sizes
 from .report import FormReport
+from .timing import completed
 from .workers.machine_key import key_of_target
 
 _SECONDS = 2.0
-"""How long the program of other forms and the default run by turns."""
+"""How long the program of other forms and the default run by turns, at most."""
+_RUNS = 10
+"""Runs of a program that measuring takes at least, about."""
+
+Key = tuple[str, Sizes]
+"""A call, and what its sizes are."""
 
 
 class FormSearch:
@@ -40,66 +49,124 @@ class FormSearch:
         self._program = program
         self._records = records
         self._target = key_of_target(target)
-        self._sizes = tuple(sorted((n, v) for given in program.sizes for n, v in given.items()))
         self._calls = _calls(program)
-        known = {r.call for r in records.forms(self._target) if r.sizes == self._sizes}
-        self._new = {c: sites for c, sites in self._calls.items() if c not in known}
+        known = {(r.call, r.sizes): {*r.tried} for r in records.forms(self._target)}
+        fresh = {s.name for sites in self._calls.values() for s in sites}
+        tried = probes(program.sites, fresh)
+        asked = _forms_in(tried.values())
+        self._new = {
+            key: sites
+            for key, sites in self._calls.items()
+            if not {f for s in sites for f in asked.get(s.name, ())} <= known.get(key, set())
+        }
         free = {s.name for sites in self._new.values() for s in sites}
         self._probes = probes(program.sites, free)
+        self._found: list[FormRecord] = []
+        self._reached: set[str] = set()
+        self._compile_seconds = self._call_seconds = 0.0
 
     @property
     def is_needed(self) -> bool:
-        """Whether calls have forms that no record tells of, and our kernels are asked for."""
-        return bool(self._probes) and self._program.base.base == "tir"
+        """Whether calls have forms that no record tells of, which may be measured here.
+
+        They are not where engines are asked for, too, or where the program calls Python: users'
+        functions are not to be called again and again on numbers made up.
+        """
+        ours = self._program.base.base == "tir"
+        return (
+            bool(self._probes)
+            and ours
+            and HOST not in written_choices(self._program.module).values()
+        )
 
     def begin(self) -> bool:
         """Compile and run the program as it is by default; whether that can be."""
-        return self._program.compile(TIR, [])
+        begin = time.monotonic()
+        if not self._program.compile(TIR, []):
+            return False
+        self._compile_seconds = time.monotonic() - begin
+        begin = time.monotonic()
+        self._program.run(TIR)
+        self._call_seconds = time.monotonic() - begin
+        return True
 
     def run(self, end: float | None) -> None:
-        """Measure the forms and record what is fastest.
+        """Measure the forms, as far as there is time, and record what is fastest.
 
         Args:
-            end: When the last program is to be compiled, by `time.monotonic`; None for no limit.
+            end: When measuring is to be over, by `time.monotonic`; None for no limit.
         """
         program = self._program
         ways = self._ways(end)
-        if len(ways) < 2:
-            return
-        by_var = {s.var: s for s in program.sites}
-        parts = OwnParts(ways, program.kernels([*ways]), by_var, program.free)
-        date, found = now(), list[FormRecord]()
-        for call, sites in self._new.items():
-            times = _times(parts, sites)
-            usual = ways[TIR][sites[0].name]
-            if len(times) < 2:
-                continue
-            best = min(times, key=lambda form: times[form])
-            if times[best] > BETTER * times[usual]:
-                best = usual
-            found.append(
-                FormRecord(
-                    call, self._target, self._sizes,
-                    best.removeprefix(OURS), usual.removeprefix(OURS), times[best], times[usual],
-                    f"{sites[0].var.name}: {sites[0].op_name}", date,
-                )
-            )  # fmt: skip
-        faster = self._is_faster(found, ways)
-        for record in found:
-            self._records.add(record if faster else _as_usual(record))
+        tried = _forms_in(said for name, said in self._probes.items() if name in self._reached)
+        if self._reached:
+            by_var = {s.var: s for s in program.sites}
+            kernels = program.kernels([*ways]) if len(ways) > 1 else {}
+            parts = OwnParts(ways, kernels, by_var, program.free) if kernels else None
+            found = [
+                self._record(key, sites, ways[TIR], parts, tried)
+                for key, sites in self._new.items()
+                if any(s.name in tried for s in sites)
+            ]
+            faster = self._is_faster(found, ways)
+            self._found = [r if faster or not r.worth else _as_usual(r) for r in found]
+            for record in self._found:
+                self._records.add(record)
+        program.forget()
+
+    def _record(
+        self,
+        key: Key,
+        sites: Sequence[CallSite],
+        default: Mapping[str, str],
+        parts: OwnParts | None,
+        tried: Mapping[str, Sequence[str]],
+    ) -> FormRecord:
+        """What was measured of some calls that records can't tell apart.
+
+        Their weights differ: what is too inexact for those of one may be the default of another.
+        """
+        measured = [{} if parts is None else parts.measured.get(s.name, {}) for s in sites]
+        usual = [m.get(default[s.name], 0.0) for s, m in zip(sites, measured, strict=True)]
+        reference = sum(usual) / len(sites)
+        times = {
+            form: sum(m[form] for m in measured) / len(sites)
+            for form in measured[0]
+            if all(form in m for m in measured)
+        }
+        first = default[sites[0].name]
+        best = min(times, key=lambda form: times[form], default=first)
+        if times.get(best, reference) > BETTER * reference:
+            best = first
+        call, sizes = key
+        return FormRecord(
+            call,
+            self._target,
+            sizes,
+            best.removeprefix(OURS),
+            first.removeprefix(OURS),
+            reference if best == first else times[best],
+            reference,
+            tuple(sorted({f for s in sites for f in tried.get(s.name, ())})),
+            f"{sites[0].var.name}: {sites[0].op_name}",
+            now(),
+        )
 
     def _ways(self, end: float | None) -> dict[str, Mapping[str, str]]:
         """What each site is by default and in the programs of other forms, as far as they compile.
 
-        One is not begun that would not be compiled in time.
+        One is not begun if there is no time left to compile it, and the one that wins, and to run
+        them. Those that are reached are noted, also those that fail.
         """
         program = self._program
         ways: dict[str, Mapping[str, str]] = {TIR: program.choices([])}
-        longest = 0.0
+        longest = self._compile_seconds
         for name, said in self._probes.items():
             begin = time.monotonic()
-            if end is not None and begin + longest > end:
+            running = _RUNS * (len(ways) + 1) * self._call_seconds
+            if end is not None and begin + 2 * longest + running > end:
                 break
+            self._reached.add(name)
             if program.compile(name, said):
                 ways[name] = program.choices(said)
             longest = max(longest, time.monotonic() - begin)
@@ -110,8 +177,9 @@ class FormSearch:
     ) -> bool:
         """Whether the program as a whole is faster in the forms that won."""
         program = self._program
-        won = {r.call: f"{OURS}{r.form}" for r in found if r.worth}
-        said = [(s.name, won[c]) for c, sites in self._new.items() if c in won for s in sites]
+        won = {(r.call, r.sizes): f"{OURS}{r.form}" for r in found if r.worth}
+        said = [(s.name, won[k]) for k, sites in self._new.items() if k in won for s in sites]
+        said = [(name, form) for name, form in said if program.may_be(name, form)]
         if not said:
             return False
         choices = program.choices(said)
@@ -123,45 +191,65 @@ class FormSearch:
 
     @property
     def taken(self) -> list[FormRecord]:
-        """What records say of the program's calls, where that is another form than by default."""
-        return [r for r in self._records.forms(self._target) if r.worth and r.call in self._calls]
+        """What this session found: calls that have another form than by default."""
+        return [r for r in self._found if r.worth]
+
+    @property
+    def without(self) -> Records:
+        """Records by which the program has the forms that it had before this session."""
+        return joined(map(_as_usual, self.taken))
 
     def withdraw(self) -> None:
-        """Record that the program is not faster by other forms."""
+        """Record that the program is not faster by the forms that this session found."""
         for record in self.taken:
             self._records.add(_as_usual(record))
+        self._found = []
 
     def report(self) -> list[FormReport]:
-        """What became of calls that have another form now, those first that gain most."""
+        """The calls that records give another form, those first that gain most."""
+        last = {r.call: r for r in self._records.forms(self._target)}
         found = [
             FormReport(site.name, r.usual, r.form, r.reference, r.seconds)
-            for r in self.taken
-            for site in self._calls[r.call]
+            for (call, _), sites in self._calls.items()
+            if (r := last.get(call)) is not None and r.worth
+            for site in sites
         ]
         return sorted(found, key=lambda f: f.after - f.before)
 
 
-def _calls(program: MeasuredProgram) -> dict[str, list[CallSite]]:
+def _calls(program: MeasuredProgram) -> dict[Key, list[CallSite]]:
     """The sites that have forms, those that records can't tell apart together."""
-    found: dict[str, list[CallSite]] = {}
+    found: dict[Key, list[CallSite]] = {}
     for site in program.sites:
         if site.name in program.free and any(c.implementation != TIR for c in site.candidates):
-            found.setdefault(call_identity(site.call), []).append(site)
+            key = (call_identity(site.call), _sizes(program, site))
+            found.setdefault(key, []).append(site)
     return found
 
 
-def _times(parts: OwnParts, sites: Sequence[CallSite]) -> dict[str, float]:
-    """Seconds of some sites' kernels, their mean, by the forms that all of them were tried in."""
-    measured = [parts.measured.get(s.name, {}) for s in sites]
-    return {
-        form: sum(m[form] for m in measured) / len(sites)
-        for form in measured[0]
-        if all(form in m for m in measured)
-    }
+def _sizes(program: MeasuredProgram, site: CallSite) -> Sizes:
+    """What a call's unknown sizes are, by the names that its identity gives them.
+
+    Of several assignments those behind the first have a number: ``s0``, ``s0.1``.
+    """
+    names = {s.name: number for s, number in numbered_sizes(site.call).items()}
+    return tuple(
+        (f"{number}.{k}" if k else number, sizes[name])
+        for k, given in enumerate(program.sizes)
+        for sizes in [completed(program.function, given)]
+        for name, number in names.items()
+        if name in sizes
+    )
+
+
+def _forms_in(probes: Iterable[Sequence[Said]]) -> dict[str, list[str]]:
+    """By site the forms that some programs try, without what says that they are ours."""
+    found: dict[str, list[str]] = {}
+    for said in probes:
+        for name, form in said:
+            found.setdefault(name, []).append(form.removeprefix(OURS))
+    return found
 
 
 def _as_usual(record: FormRecord) -> FormRecord:
-    return FormRecord(
-        record.call, record.target, record.sizes, record.usual, record.usual,
-        record.reference, record.reference, record.about, now(),
-    )  # fmt: skip
+    return replace(record, form=record.usual, seconds=record.reference, date=now())

@@ -120,6 +120,22 @@ class MeasuredProgram:
         self.compiled[name] = made
         return True
 
+    def run(self, name: str) -> None:
+        """Run what was compiled once, at all sizes."""
+        for args in self.inputs:
+            self.compiled[name](*args)
+
+    def may_be(self, name: str, implementation: str) -> bool:
+        """Whether a site may have an implementation."""
+        site = next(s for s in self.sites if s.name == name)
+        candidate = site.candidate(implementation)
+        return candidate is not None and candidate.legal
+
+    def forget(self) -> None:
+        """Let go what was compiled, and its results."""
+        self.compiled.clear()
+        self._expected = None
+
     def times(self, names: Sequence[str], seconds: float) -> dict[str, float]:
         """What runs of some of what was compiled take, all in turns."""
         totals = dict.fromkeys(names, 0.0)

@@ -140,8 +140,9 @@ class OwnParts:
             times: dict[str, float] = {}
             for name, choices in ways.items():
                 changed = [s for s in sites if choices[s.name] != ways[TIR][s.name]]
-                if name == TIR or changed:
-                    times[name] = kernels[name].time(group) + extra[name] * len(changed)
+                time = kernels[name].time(group)
+                if name == TIR or (changed and time):  # else it is part of others' kernels there
+                    times[name] = time + extra[name] * len(changed)
             first = min(times, key=lambda n: times[n])
             if times[first] > BETTER * times[TIR]:
                 first = TIR

@@ -29,7 +29,7 @@ from .factors import widened
 ROWS = 32
 """Rows of a product that repay the panels."""
 _LIMIT = 1 << 8
-"""What differences of two integers of 8 bits are less than."""
+"""Constant zero points are less than this, so that int16 holds differences from them."""
 
 
 def products_of_two(module: IRModule, f: Function, target: Target) -> Function:

@@ -4,7 +4,7 @@ from unity.runtime.engines.engine import Compiled
 
 from .call_site import CallSite, Candidate, scopes_of, sites_of
 from .engine import ENGINES, Engine, OpSite, engine_of, register_engine
-from .forms_by_record import FORMED, FormByRecord, RecordedForm, call_identity
+from .forms_by_record import FORMED, FormByRecord, RecordedForm, call_identity, numbered_sizes
 from .library import (
     LIBRARY_FUNCTIONS,
     FixedKernel,
@@ -46,6 +46,7 @@ __all__ = [
     "engine_of",
     "fixed_kernel",
     "library_function",
+    "numbered_sizes",
     "oracles",
     "policy_of",
     "register_engine",

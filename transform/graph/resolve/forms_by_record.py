@@ -7,18 +7,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from unity.ir.dims import Dim, Symbol, dim, substitute, symbols_of
+from unity.ir.dims import Dim, Symbol, dim, symbols_of
 from unity.ir.graph import Binding, Body, Call, Constant, Function, Op, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
+from unity.ir.types import Type
 from unity.ir.visit import map_body
-from unity.ir.visiting.visit_graph import map_bodies, map_type_dims
+from unity.ir.visiting.visit_graph import (
+    map_bodies,
+    map_type_dims,
+    substitute_symbols_in_type,
+)
 
 from ...passes import Context, Pass
 from ..layout.blockable import CONVOLUTIONS
+from .forms import FORMS
 
 FORMED = "forms"
-"""Name of the report: what became of which calls, as JSON: ``{"main/conv": "..."}``."""
+"""Name of the report, as JSON: for each call its form and what the record is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,8 @@ class FormByRecord(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each graph function, with the bodies nested in it."""
-        of, told = {r.call: r for r in self.records}, dict[str, str]()
+        of = {r.call: r for r in self.records if r.form in FORMS}  # a later version has others
+        told: dict[str, tuple[str, str]] = {}
         if not of:
             return module
         functions = {
@@ -87,7 +94,9 @@ class FormByRecord(Pass):
 class _Writer:
     """Carries what is written at the calls of a function."""
 
-    def __init__(self, name: str, of: Mapping[str, RecordedForm], told: dict[str, str]) -> None:
+    def __init__(
+        self, name: str, of: Mapping[str, RecordedForm], told: dict[str, tuple[str, str]]
+    ) -> None:
         self.name = name
         self.of = of
         self.told = told
@@ -104,7 +113,7 @@ class _Writer:
         if isinstance(binding, VarBinding) and isinstance(value, Call):
             record = self.of.get(call_identity(value)) if _is_open(value) else None
             if record is not None:
-                self.told[f"{self.name}/{binding.var.name}"] = record.about
+                self.told[f"{self.name}/{binding.var.name}"] = record.form, record.about
                 value = replace(value, attrs=value.attrs.with_(algorithm=record.form))
         return binding if value is binding.value else replace(binding, value=value)
 
@@ -128,14 +137,25 @@ def call_identity(call: Call) -> str:
         call: Of an operator, normalized.
     """
     assert isinstance(call.callee, Op)
-    known: dict[Symbol, Dim] = {}
-
-    def numbered(size: Dim) -> Dim:
-        for symbol in sorted(symbols_of(size) - known.keys(), key=lambda s: s.name):
-            known[symbol] = dim(f"s{len(known)}")
-        return substitute(size, known)
-
+    numbers = {s: dim(name) for s, name in numbered_sizes(call).items()}
     parts = [call.callee.name, str(call.attrs.without("algorithm"))]
-    types = (t for a in call.args if (t := atom_type(a)) is not None)
-    parts += [str(map_type_dims(t, numbered)) for t in types]
+    parts += [str(substitute_symbols_in_type(t, numbers)) for t in _types(call)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def numbered_sizes(call: Call) -> dict[Symbol, str]:
+    """What a call's identity calls the unknown sizes of its operands: ``s0``, ``s1`` and so on."""
+    found: dict[Symbol, str] = {}
+
+    def note(size: Dim) -> Dim:
+        for symbol in sorted(symbols_of(size) - found.keys(), key=lambda s: s.name):
+            found[symbol] = f"s{len(found)}"
+        return size
+
+    for t in _types(call):
+        map_type_dims(t, note)
+    return found
+
+
+def _types(call: Call) -> list[Type]:
+    return [t for a in call.args if (t := atom_type(a)) is not None]

@@ -1,4 +1,4 @@
-"""What tuning found out, kept in a file: trials of candidates, and the best of them."""
+"""What tuning found out, kept in a file: trials of candidates, the best of them, and forms."""
 
 from .record import Best, FormRecord, Record, Trial, now
 from .store import Records, joined, merge, prune

@@ -16,8 +16,10 @@ an object with
 - of a best ``trace``: the steps (JSON as text), ``about``: for people, ``date``: when the
   session began, and ``within``: whether both times are of calls within a program (older lines have
   none: false). What a program is not faster with as a whole is said to take the default's time;
-- of a form ``call`` instead of ``kernel``, ``form`` and ``usual``, the one measured to be fastest
-  and the default's, both times within a program, ``about`` and ``date``; no ``space`` or ``point``.
+- of a form ``call`` instead of ``kernel``, ``sizes`` by the names that the call's identity gives
+  them, ``form`` and ``usual``, the one measured to be fastest and the default's, both times within
+  a program (0 where none is known), ``tried``, the other forms that were measured or failed,
+  ``about`` and ``date``; no ``space`` or ``point``.
 """
 
 from __future__ import annotations
@@ -89,6 +91,7 @@ class FormRecord:
     usual: str
     seconds: float
     reference: float
+    tried: tuple[str, ...]
     about: str
     date: str
 
@@ -100,7 +103,7 @@ class FormRecord:
     @property
     def worth(self) -> bool:
         """Whether it is used."""
-        return self.form != self.usual and self.ratio <= WORTH
+        return self.form != self.usual and self.seconds > 0 and self.ratio <= WORTH
 
 
 Record: TypeAlias = Trial | Best | FormRecord

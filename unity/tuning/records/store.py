@@ -96,18 +96,24 @@ class Records:
         return [min(_counting(lines), key=lambda r: r.ratio) for lines in of.values()]
 
     def forms(self, target: str | None = None) -> list[FormRecord]:
-        """For each call and machine what was measured of its forms last."""
-        latest: dict[tuple[str, str], FormRecord] = {}
-        for r in self._records:
-            if isinstance(r, FormRecord) and (target is None or r.target == target):
-                latest[r.call, r.target] = r
+        """For each call, sizes and machine what was measured of its forms last, oldest first."""
+        latest: dict[tuple[object, ...], FormRecord] = {}
+        found = [r for r in self._records if isinstance(r, FormRecord)]
+        for r in sorted(found, key=lambda r: r.date):
+            if target is None or r.target == target:
+                latest.pop((r.call, r.sizes, r.target), None)
+                latest[r.call, r.sizes, r.target] = r
         return list(latest.values())
 
     def recorded_forms(self, target: Target) -> tuple[RecordedForm, ...]:
-        """What `FormByRecord` takes: of each call the fastest form, if that is worth it."""
+        """What `FormByRecord` takes: of each call the fastest form, if that is worth it.
+
+        A call has one form for all sizes: that of those it was measured at last.
+        """
+        last = {r.call: r for r in self.forms(key_of_target(target))}
         return tuple(
             RecordedForm(r.call, r.form, f"{r.form} {1 / r.ratio:.2f}x of {r.usual}")
-            for r in self.forms(key_of_target(target))
+            for r in last.values()
             if r.worth
         )
 
