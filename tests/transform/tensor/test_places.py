@@ -62,15 +62,27 @@ def test_what_is_computed_stays(case: str, m: int) -> None:
     np.testing.assert_array_equal(second, first)
 
 
-def test_what_the_loop_stores_to_is_loaded_in_it() -> None:
-    text = """
+@pytest.mark.parametrize("read", ["a[T.min(63, T.max(0, at[i]))]", "at[T.min(7, at[0])]"])
+@pytest.mark.parametrize(("also", "hoisted"), [("c[0] = i", True), ("at[j] = j", False)])
+def test_what_the_loop_stores_to_is_loaded_in_it(read: str, also: str, hoisted: bool) -> None:
+    text = f"""
 @script.prim_func
-def main(at: i64[Buffer, 8], c: i64[Buffer, 64]) -> None:
+def main(at: i64[Buffer, 8], a: i64[Buffer, 64], c: i64[Buffer, 64]) -> None:
     for i in range(8):
         for j in range(8):
             c[i * 8 + j] = {read}
-            at[j] = j
+            {also}
 """
-    for read, count in (("c[T.min(63, T.max(0, at[i])) + 0]", 0), ("at[T.min(7, at[0])]", 0)):
-        after = HoistPlaces()(parse(text.format(read=read)), Context())
-        assert lets(after) == count
+    assert (lets(HoistPlaces()(parse(text), Context())) > 0) is hoisted
+
+
+def test_what_the_loop_has_for_itself_is_loaded_in_it() -> None:
+    text = """
+@script.prim_func
+def main(a: i64[Buffer, 64], c: i64[Buffer, 8]) -> None:
+    for i in range(8):
+        at = T.alloc((1,), "int64")
+        at[0] = i
+        c[i] = a[T.min(63, T.max(0, at[0]))]
+"""
+    assert lets(HoistPlaces()(parse(text), Context())) == 0
