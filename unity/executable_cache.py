@@ -138,7 +138,7 @@ class Wanted:
             return executable
         with suppress(OSError, UnityError):  # no room for it, or it calls what has no name
             place.parent.mkdir(parents=True, exist_ok=True)
-            executable.save(place)
+            executable.store(place)
             self._lists.put(self.key, json.dumps(names).encode())
             self._lists.trim()
             self._artifacts.trim()

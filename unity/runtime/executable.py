@@ -363,8 +363,16 @@ class Executable:
             UnityError: It calls a Python function without a name, the file has the name of a model,
                 or it can't be written.
         """
+        self._write(path_of(path), key, durable=True)
+
+    def store(self, path: Path) -> None:
+        """Write it as `save` does to a cache: it is not waited for that it is on the disk."""
+        self._write(path, None, durable=False)
+
+    def _write(self, path: Path, key: bytes | None, *, durable: bool) -> None:
         told = self.signature if self._calls else "(no functions)"
-        write_image(self._parts.image, path_of(path), told, self.threads, VERSION, key)
+        image = self._parts.image
+        write_image(image, path, told, self.threads, VERSION, key, durable=durable)
 
     def export_library(self, path: str | PathLike[str]) -> Path:
         """Write a shared library for C, with a header; it needs nothing but the C library.

@@ -48,7 +48,12 @@ def offsets(pieces: Sequence[Piece]) -> list[int]:
 
 
 def write(
-    path: Path, metadata: Mapping[str, str], pieces: Sequence[Piece], key: bytes | None = None
+    path: Path,
+    metadata: Mapping[str, str],
+    pieces: Sequence[Piece],
+    key: bytes | None = None,
+    *,
+    durable: bool = True,
 ) -> None:
     """Write a file, or leave what was there.
 
@@ -57,6 +62,7 @@ def write(
         metadata: What stands in its header.
         pieces: The data.
         key: What its authentication code is made with; None for none.
+        durable: Whether it is on the disk when this returns, as `replacing` has it.
 
     Raises:
         UnityError: It can't be written.
@@ -66,7 +72,7 @@ def write(
     else:
         header = signed(_header({FIELD: UNKNOWN, **metadata}, pieces), key, _data(pieces))
     try:
-        with replacing(path) as file:
+        with replacing(path, durable=durable) as file:
             file.write(len(header).to_bytes(8, "little"))
             file.write(header)
             for part in _data(pieces):

@@ -29,7 +29,14 @@ _KINDS = {
 
 
 def write_image(
-    image: Image, path: Path, signature: str, threads: int, version: str, key: bytes | None = None
+    image: Image,
+    path: Path,
+    signature: str,
+    threads: int,
+    version: str,
+    key: bytes | None = None,
+    *,
+    durable: bool = True,
 ) -> None:
     """Write an artifact; what was there before is replaced when all is written.
 
@@ -40,6 +47,7 @@ def write_image(
         threads: How many threads it uses: that is what engines have compiled for.
         version: Unity's.
         key: What its authentication code is made with; None for none.
+        durable: Whether it is on the disk when this returns, as `replacing` has it.
 
     Raises:
         UnsupportedError: It calls Python functions that have no name.
@@ -80,7 +88,7 @@ def write_image(
         ),
         hosts=hosts,
     )
-    write(path, to_metadata(manifest), pieces, key)
+    write(path, to_metadata(manifest), pieces, key, durable=durable)
 
 
 def _hosts(image: Image) -> tuple[HostRecord, ...]:
