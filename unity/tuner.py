@@ -39,8 +39,9 @@ from unity.tuning.in_program import Build, compared, saved, settle
 from unity.tuning.records import Records, joined
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.search import Search
-from unity.tuning.session import Progress, Session, Watch
+from unity.tuning.session import Session, Watch
 from unity.tuning.spaces import SpaceProgram
+from unity.tuning.steps import COMPILING, FASTEST, FORMS, TRIALS, WHOLE, Steps
 from unity.tuning.tasks import Task, tasks_of
 from unity.tuning.timing import assignments, completed, inputs_for, sizes_for
 from unity.tuning.workers import Measurer, Program
@@ -75,6 +76,7 @@ def tune(
     device: str = DEVICE,
     report: Path | str | None = None,
     watch: Callable[..., None] | None = None,
+    steps: Callable[..., None] | None = None,
 ) -> TuningReport:
     """Search schedules for the kernels of a program by measuring them on this machine.
 
@@ -130,6 +132,7 @@ def tune(
         device: Which workers: those with this label.
         report: A folder to write the report to, as JSON and as a chart.
         watch: Told a `unity.tuning.session.Progress` after each trial.
+        steps: Told in words what is done from now on, when another step begins.
 
     Returns:
         What was found; printing it shows a table.
@@ -148,12 +151,16 @@ def tune(
         )
     if watch is not None:
         check_called("watch", watch, "def watch(progress: Progress) -> None")
+    if steps is not None:
+        check_called("steps", steps, "def steps(step: str) -> None")
     begin, budget = time.monotonic(), Budget(seconds)
+    step = Steps(steps if steps is not None else _nothing)
     with ExitStack() as ending:
         fleet = None
         if scheduler is not None:
             fleet = ending.enter_context(closing(FleetRunner(scheduler, device)))
             target = fleet.target(threads)
+        step.begin(COMPILING)
         with budget.compiling(counts=False):
             module, passes, context = prepared(
                 model, target, dynamic=dynamic, threads=threads, precision=precision,
@@ -167,6 +174,9 @@ def tune(
         check_measurable(several)
         check_files(db, report)
         records = Records(db)
+        measurer = ending.enter_context(
+            Measurer(context.target, fleet, build_seconds=budget.build_seconds)
+        )  # its children start while the program is compiled
 
         def find_tasks() -> list[Task]:
             with budget.compiling(counts=True):
@@ -177,13 +187,13 @@ def tune(
         check_spaces(spaces, tasks)
         chosen, stopped = None, False
         if forms and fleet is None and not kernels and has_forms(passes):
-            with budget.compiling(counts=False):
+            with budget.compiling(counts=False, kernels=True):
                 program = measured_program(
                     passes, module, context, None, several, default_folder(), others=False
                 )
                 chosen = FormSearch(program, records, context.target)
             try:
-                if _measured(chosen, budget):
+                if _measured(chosen, budget, step):
                     tasks = find_tasks()
             except KeyboardInterrupt:
                 stopped = True
@@ -200,15 +210,19 @@ def tune(
         folder = ending.enter_context(SessionFolder()).path
         running = None
         if fleet is None and not stopped:
-            with budget.compiling(counts=False):
+            step.begin(COMPILING)
+            with budget.compiling(counts=False, kernels=True):
                 running = _program(build_formed, main, several, folder)
+        if running is not None:
+            measurer.take_program(running)
         told: Watch = watch if watch is not None else _nothing
-        measurer = ending.enter_context(Measurer(context.target, fleet, program=running))
+        step.begin(TRIALS)
+        budget.anew = any(t.takes_sizes for t in tasks)
         ranking: CostModel = cost_model(seed) if learn else PriorModel()
         programs: Sequence[SpaceProgram] = spaces
         session = Session(
             tasks, records, ranking, programs, strategy, seed, rules=rules,
-            times=measurer.kernels(), end=budget.begin_end,
+            times=measurer.kernels(),
         )  # fmt: skip
         whole = None
         try:
@@ -216,6 +230,8 @@ def tune(
                 session.run(measurer, trials, budget.search_end, told, budget.last_end)
         except KeyboardInterrupt:
             stopped = True
+        step.begin(FASTEST)
+        budget.found(sum(s.best_ratio < 1.0 for s in session.searches), measurer.build_pace)
         try:
             if stopped or running is None:
                 session.confirm(measurer, session.searches, budget.settle_end)
@@ -223,6 +239,7 @@ def tune(
                 alone = settle(session, measurer, budget.settle_end)
                 session.confirm(measurer, alone, budget.settle_end)
             if measurer.kernels() and not stopped:
+                step.begin(WHOLE)
                 whole = _whole(session, chosen, build_formed, measurer, folder, budget)
         except KeyboardInterrupt:
             stopped = True
@@ -236,21 +253,22 @@ def tune(
         stopped,
         session.is_short,
         () if chosen is None else tuple(chosen.report()),
+        step.taken,
     )
     if report is not None:
         found.save(report)
     return found
 
 
-def _measured(forms: FormSearch, budget: Budget) -> bool:
+def _measured(forms: FormSearch, budget: Budget, step: Steps) -> bool:
     """Measure forms where there is need; whether a call has another one now than by default."""
     if not forms.is_needed:
         return False
-    with budget.compiling(counts=False):
+    with budget.compiling(counts=False, kernels=True):
         runs = forms.begin()
     if runs:
+        step.begin(FORMS)
         forms.run(budget.forms_end)
-    budget.formed = time.monotonic()
     return bool(forms.taken)
 
 
@@ -338,8 +356,8 @@ def _row(search: Search) -> KernelReport:
     )
 
 
-def _nothing(progress: Progress) -> None:
-    """Nobody watches."""
+def _nothing(told: object) -> None:
+    """Nobody is told."""
 
 
 def _wanted(tasks: Sequence[Task], kernels: Sequence[str]) -> list[Task]:

@@ -12,14 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from .workers.measurer import BUILD_SECONDS
+
 _SLACK = 1.15
 """The whole is over after so many times what was asked for, as far as that can be planned."""
 _LEAST, _MOST = 0.1, 0.5
 """Shares of the time that are kept for the end, at least and at most."""
+_ANEW = 0.3
+"""What is kept at least where the fastest have to be compiled anew for it."""
+_BUILDING, _SLOWEST = 0.1, 8.0
+"""A candidate that takes longer to compile than this share of the time, and than so many seconds,
+is given up."""
 _FORMING = 0.3
 """The share of the time in which programs of other forms are compiled and timed."""
-_BEGINNING = 0.25
-"""The share of it in which searches begin."""
 _FINISH = 5.0
 """Seconds that the end needs besides compiling, for a few candidates."""
 _RUNS, _RUN, _SHORTEST = 6, 1.0, 0.05
@@ -33,31 +38,49 @@ class Budget:
     Attributes:
         seconds: How long it may take; None where there is no limit.
         begin: When it began, by `time.monotonic`.
-        compile_seconds: What compiling the program takes, about.
-        formed: When forms were chosen, by `time.monotonic`.
+        compile_seconds: What compiling the program takes, about, besides kernels that were compiled
+            before.
+        anew: Whether the fastest candidates have to be compiled anew for the end: they were
+            measured as they are at their sizes alone.
     """
 
     seconds: float | None
     begin: float = field(default_factory=time.monotonic)
     compile_seconds: float = 0.0
-    formed: float | None = None
+    anew: bool = False
 
     @contextmanager
-    def compiling(self, *, counts: bool) -> Iterator[None]:
+    def compiling(self, *, counts: bool, kernels: bool = False) -> Iterator[None]:
         """Note what compiling takes.
 
         Args:
             counts: Whether that is time of the session: it is not where the program is compiled as
                 it is by default, as whoever uses it would.
+            kernels: Whether kernels are, too: the next time most of them are in the cache.
         """
         begin = time.monotonic()
         yield
         took = time.monotonic() - begin
-        self.compile_seconds = max(self.compile_seconds, took)
+        if not kernels:
+            self.compile_seconds += took
         if not counts:
             self.begin += took
-            if self.formed is not None:
-                self.formed += took
+
+    def found(self, kernels: int, seconds: float) -> None:
+        """Note that the program is compiled with some kernels laid out anew.
+
+        Args:
+            kernels: How many.
+            seconds: What compiling one of them takes.
+        """
+        self.compile_seconds += kernels * seconds
+
+    @property
+    def build_seconds(self) -> float:
+        """How long a candidate may be compiled."""
+        if self.seconds is None:
+            return BUILD_SECONDS
+        return min(BUILD_SECONDS, max(_BUILDING * self.seconds, _SLOWEST))
 
     @property
     def forms_end(self) -> float | None:
@@ -65,19 +88,12 @@ class Budget:
         return None if self.seconds is None else self.begin + _FORMING * self.seconds
 
     @property
-    def begin_end(self) -> float | None:
-        """When searches are to have begun; None where there is no limit."""
-        if self.seconds is None:
-            return None
-        first = self.begin if self.formed is None else self.formed
-        return first + _BEGINNING * (self.begin + self.seconds - first)
-
-    @property
     def search_end(self) -> float | None:
         """When the search is to be over; None where there is no limit."""
         if self.seconds is None:
             return None
-        finish = max(_LEAST * self.seconds, self.compile_seconds + _FINISH)
+        least = _ANEW if self.anew else _LEAST
+        finish = max(least * self.seconds, self.compile_seconds + _FINISH)
         return self.begin + self.seconds - min(_MOST * self.seconds, finish)
 
     @property

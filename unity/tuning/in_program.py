@@ -171,15 +171,24 @@ class Contest:
         return saved * sum((s.default_seconds or 0.0) * s.task.count for s in self.searches)
 
     def build(self, measurer: Measurer) -> None:
-        """Compile the default and the contenders; what no session of this compiler ran is run."""
+        """Compile the default and the contenders; what did not run yet for all sizes is run.
+
+        Of that, what is no faster than the default is left out, unless it is in use.
+        """
         task = self.searches[0].task
         candidates = [Candidate(f.proposal.schedule.trace) for f in self.contenders]
-        ran = {point for s in self.searches for point in s.fast}
+        ran = {point for s in self.searches for point in s.fast if not s.task.takes_sizes}
         doubtful = [k for k, f in enumerate(self.contenders) if f.proposal.point not in ran]
         results = measurer.measure(task, [candidates[k] for k in doubtful])
-        wrong = {k for k, m in zip(doubtful, results, strict=True) if m.seconds is None}
-        self.usual, *built = measurer.built(task, [Candidate(None), *candidates])
-        self.paths = [None if k in wrong else path for k, path in enumerate(built)]
+        wrong = {
+            k
+            for k, m in zip(doubtful, results, strict=True)
+            if m.seconds is None or (m.ratio >= 1.0 and not self.contenders[k].asked)
+        }
+        right = [k for k in range(len(candidates)) if k not in wrong]
+        self.usual, *built = measurer.built(task, [Candidate(None), *(candidates[k] for k in right)])
+        paths = dict(zip(right, built, strict=True))
+        self.paths = [paths.get(k) for k in range(len(candidates))]
 
     def path(self, contender: int | None) -> Path | None:
         """The executable of a contender; None for the default."""

@@ -93,6 +93,7 @@ class TuningReport:
         stopped: Whether it was stopped before its end.
         short: Whether there was no time to confirm something that was found.
         forms: Calls that are computed in another form than by default.
+        steps: What was done, and the seconds that each of it took.
     """
 
     target: str
@@ -104,6 +105,7 @@ class TuningReport:
     stopped: bool = False
     short: bool = False
     forms: tuple[FormReport, ...] = ()
+    steps: tuple[tuple[str, float], ...] = ()
 
     @property
     def before(self) -> float:
@@ -153,6 +155,8 @@ class TuningReport:
             was, now = self.whole
             lines.append(f"whole program {was * 1e3:.3f} -> {now * 1e3:.3f} ms ({was / now:.2f}x)")
         lines += [str(f) for f in self.forms]
+        if self.steps:
+            lines.append(", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.steps))
         if self.short:
             lines.append(
                 "there was no time to confirm all that was found: what is left is not used, and "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from random import Random
 from types import MappingProxyType
@@ -55,6 +56,7 @@ class Progress:
         before: What the program's kernels took by default, together, as far as they are known.
         now: What they take by the fastest candidates.
         kernel: The one that was measured last.
+        pace: Seconds that a trial takes, with all that is done for it.
     """
 
     trials: int
@@ -62,6 +64,7 @@ class Progress:
     before: float
     now: float
     kernel: str
+    pace: float = 0.0
 
 
 Watch = Callable[[Progress], None]
@@ -79,9 +82,6 @@ class Session:
         seed: Of all that is random.
         rules: Whether the default rules' space is searched: without it, only what structure says.
         times: What calls of kernels take in the program, as far as that is known.
-        end: When searches are to have begun, by `time.monotonic`: each looks for what its kernel
-            may become, a few tenths of a second, those of the kernels that take most first. The
-            others are not tuned.
     """
 
     def __init__(
@@ -96,7 +96,6 @@ class Session:
         rules: bool = True,
         tiles: bool = True,
         times: Mapping[Place, Sequence[float]] = MappingProxyType({}),
-        end: float | None = None,
     ) -> None:
         self.records = records
         self.points: list[tuple[float, int, float]] = []
@@ -106,22 +105,17 @@ class Session:
         self._model = model
         self._target = key_of_target(tasks[0].target) if tasks else ""
         self._learn_earlier()
-        found: dict[int, Search] = {}
+        self.searches: list[Search] = []
         in_use = [r for r in records.bests(self._target) if r.worth]
-        for k, task in sorted(enumerate(tasks), key=lambda each: -_together(each[1], times)):
-            if found and end is not None and time.monotonic() > end:
-                break
-            spaces = spaces_of(task, programs, rules=rules, tiles=tiles)
-            if not spaces:
-                continue
+        for k, task in enumerate(tasks):
             random = Random(seed * 1009 + k)
             known = [
                 t for t in records.trials(task.identity, self._target) if t.sizes == task.sizes
             ]
             used = [r for r in in_use if (r.kernel, r.sizes) == (task.identity, task.sizes)]
-            source = strategy(method, spaces)
-            found[k] = Search(task, spaces, source, model, random, known, used)
-        self.searches = [found[k] for k in sorted(found)]
+            spaces = partial(spaces_of, task, programs, rules=rules, tiles=tiles)
+            source = partial(strategy, method)
+            self.searches.append(Search(task, spaces, source, model, random, known, used))
         self._take_times(times)
         self.trials = 0
         self._begin, self._date = time.monotonic(), now()
@@ -164,7 +158,8 @@ class Session:
             search, proposals = ahead
             pace = (time.monotonic() - begin) / self.trials if self.trials else _PACE
             proposals = proposals[: max(1, int(min(BATCH, left() / pace)))]  # it may be slower now
-            candidates = [Candidate(p.schedule.trace, p.point.text) for p in proposals]
+            fixed = search.task.takes_sizes
+            candidates = [Candidate(p.schedule.trace, p.point.text, fixed) for p in proposals]
             results = measurer.measure(search.task, candidates)
             running = len(proposals)  # which are compiled meanwhile
             ahead = self._next(trials, running, left() - running * pace, pace)
@@ -281,6 +276,7 @@ class Session:
         What earlier sessions found stays in use; the next session begins with what is set aside.
         """
         for search in searches:
+            self.is_short |= search.best is not None
             while new := [r for r in self._in_use([search]) if self._is_new(r, search)]:
                 self.is_short = True
                 for record in new:
@@ -321,22 +317,15 @@ class Session:
         """How far it is."""
         known = [s for s in self.searches if s.default_seconds]
         before = sum((s.default_seconds or 0.0) * s.task.count for s in known)
+        now, seconds = sum(s.seconds for s in known), time.monotonic() - self._begin
         return Progress(
-            self.trials,
-            time.monotonic() - self._begin,
-            before,
-            sum(s.seconds for s in known),
-            kernel,
+            self.trials, seconds, before, now, kernel, seconds / max(1, self.trials)
         )
 
 
 def _calls(task: Task, times: Mapping[Place, Sequence[float]]) -> list[float]:
     """Seconds of a kernel's calls in a run of the program, as far as they are known."""
     return [t for place in task.places for t in times.get(place, ())]
-
-
-def _together(task: Task, times: Mapping[Place, Sequence[float]]) -> float:
-    return sum(_calls(task, times))
 
 
 def _doubtful(search: Search, again: Mapping[Point, float]) -> list[Fast]:

@@ -61,10 +61,22 @@ def specialize(func: PrimFunc, sizes: Mapping[str, int]) -> Outcome:
             raise illegal(where, f"{name!r} is a parameter of its own, which callers give")
         _refuse(where, symbol, number)
         values[symbol] = imm(number)
+    return Outcome(with_sizes(func, values))
+
+
+def with_sizes(func: PrimFunc, values: Values) -> PrimFunc:
+    """The prim func with values in place of sizes; those that are parameters are none any more.
+
+    Args:
+        func: The prim func.
+        values: What its sizes are.
+    """
     buffers = {b: _sized(b, values) for b in func.buffers}
-    params = tuple(buffers[p] if isinstance(p, Buffer) else p for p in func.params)
+    params = tuple(
+        buffers[p] if isinstance(p, Buffer) else p for p in func.params if p not in values
+    )
     body = substitute_stmt(func.body, values, buffers)
-    return Outcome(replace(func, params=params, body=settled(body, Analyzer())))
+    return replace(func, params=params, body=settled(body, Analyzer()))
 
 
 def _refuse(where: str, symbol: SizeVar, number: int) -> None:

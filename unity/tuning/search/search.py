@@ -8,10 +8,12 @@ learns what it is wrong about. The first batch begins with where each space begi
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from logging import getLogger
+from math import inf
 from random import Random
 
 from unity.collection import no_cycle_collection
@@ -83,8 +85,9 @@ class Search:
 
     Args:
         task: The kernel.
-        spaces: What it may become.
-        strategy: Where candidates come from.
+        spaces: Finds what it may become, when that is first asked for: it takes some tenths of a
+            second.
+        strategy: Where candidates come from, of the spaces.
         model: Ranks them; shared between kernels.
         random: Where chance comes from.
         known: Trials of this kernel in earlier sessions: they are not measured again.
@@ -95,8 +98,8 @@ class Search:
     def __init__(
         self,
         task: Task,
-        spaces: Sequence[Space],
-        strategy: Strategy,
+        spaces: Callable[[], Sequence[Space]],
+        strategy: Callable[[Sequence[Space]], Strategy],
         model: CostModel,
         random: Random,
         known: Iterable[Trial] = (),
@@ -115,26 +118,35 @@ class Search:
         self.exhausted = False
         self.patience = _POOL_SECONDS
         """Seconds that candidates for a batch are looked for, at most."""
-        self._spaces = {s.name: s for s in spaces}
-        self._strategy = strategy
+        self._find_spaces, self._of_spaces = spaces, strategy
         self._model = model
         self._random = random
         self._ratios: dict[Point, float] = {}
         self._tried: set[Point] = set()
         self._programs: set[str] = set()
-        self._all = self._every(spaces)
         for trial in known:
             self._remember(trial)
         self._used = {Point(r.space, r.point): r for r in used}
 
-    def _every(self, spaces: Sequence[Space]) -> Iterator[Point] | None:
+    @cached_property
+    def _spaces(self) -> Mapping[str, Space]:
+        """What the kernel may become, by name."""
+        return {s.name: s for s in self._find_spaces()}
+
+    @cached_property
+    def _strategy(self) -> Strategy:
+        return self._of_spaces([*self._spaces.values()])
+
+    @cached_property
+    def _all(self) -> Iterator[Point] | None:
         """All points, where the first space has but few and there is no other one."""
-        return spaces[0].every() if len(spaces) == 1 else None
+        first, *others = self._spaces.values()
+        return None if others else first.every()
 
     def _remember(self, trial: Trial) -> None:
         point = Point(trial.space, trial.point)
         self._tried.add(point)
-        if trial.space in self._spaces and trial.seconds and trial.reference:
+        if trial.seconds and trial.reference:
             self._ratios[point] = trial.seconds / trial.reference
             if self.default_seconds is None:
                 self.default_seconds = trial.reference
@@ -142,6 +154,9 @@ class Search:
     @no_cycle_collection()
     def propose(self, count: int) -> list[Proposal]:
         """Candidates to measure next; none where there is nothing left to try."""
+        if not self._spaces:
+            self.exhausted = True
+            return []
         begun, first = self.proposed > 0, list[Proposal]()
         if not begun:
             first += self._ranked([f.proposal for f in self.in_use()])
@@ -248,7 +263,8 @@ class Search:
         return found
 
     def _pool(self, count: int) -> list[Proposal]:
-        source = self._all or self._strategy.points(self._ratios, self._random)
+        measured = {p: r for p, r in self._ratios.items() if p.space in self._spaces}
+        source = self._all or self._strategy.points(measured, self._random)
         found: dict[str, Proposal] = {}
         met: set[Point] = set()
         begin = time.monotonic()
@@ -293,24 +309,28 @@ class Search:
     def tell(self, proposal: Proposal, measured: Measured) -> bool:
         """Learn what a candidate took; whether records are to tell of it.
 
-        They are of the fastest yet, and of what was in use before, whatever it takes now.
+        They are of the fastest yet, and of what was in use before, whatever it takes now; not of
+        what ran at its sizes alone.
         """
         self.trials += 1
         ratio = measured.ratio
-        better, asked = False, proposal.point in self._used
+        asked = proposal.point in self._used
+        told = asked and not self.task.takes_sizes
         if measured.seconds is not None and measured.reference:
-            if self.default_seconds is None or measured.reference < self.default_seconds:
+            usual = inf if self.default_seconds is None else self.default_seconds
+            if measured.reference < usual and (usual == inf or not self.task.takes_sizes):
                 self.default_seconds = measured.reference
             self._ratios[proposal.point] = ratio
             self._model.add(self.task.identity, proposal.features, ratio)
             better = ratio < self.best_ratio
+            told |= better and not self.task.takes_sizes
             if ratio < 1.0 or asked:
-                self.fast[proposal.point] = Fast(proposal, ratio, better or asked, asked)
+                self.fast[proposal.point] = Fast(proposal, ratio, told or asked, asked)
             if better:
                 self.best, self.best_ratio = proposal, ratio
         self.history.append(self.best_ratio)
         self.measured.append(min(ratio, self.measured[-1] if self.measured else ratio))
-        return better or asked
+        return told
 
     def record(
         self,

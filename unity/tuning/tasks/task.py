@@ -21,6 +21,7 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.module import IRModule
+from unity.ir.signature import scalar_params
 from unity.ir.stmt import PrimFunc
 from unity.ir.symbols.representative import of_symbol
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
@@ -72,6 +73,18 @@ class Task:
     constants: Mapping[int, int] = field(default_factory=dict)
     between: int = 0
     places: frozenset[Place] = frozenset()
+
+    @property
+    def takes_sizes(self) -> bool:
+        """Whether the kernel takes unknown sizes, and nothing else besides buffers.
+
+        Candidates of such a kernel are compiled `at_sizes` while they are searched.
+        """
+        return (
+            bool(self.sizes)
+            and all(argument < 0 for argument in self.call.inplace)
+            and not scalar_params(self.func)
+        )
 
     @property
     def copies(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from .runner import USUAL, LocalRunner, Measured, Program, Reference, Runner, Ti
 
 BUILD_SECONDS = 30.0
 """How long a candidate may be compiled."""
+_UNKNOWN = 3.0
+"""How many times as long a kernel is compiled for all sizes as for those that are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,13 @@ class Candidate:
     Attributes:
         trace: The steps; None for what the rules do by default.
         label: For messages.
+        at_sizes: Whether it is compiled for the sizes that its kernel is tuned for alone, and
+            compared with the default compiled for these. What is used is for all sizes.
     """
 
     trace: Trace | None
     label: str = ""
+    at_sizes: bool = False
 
 
 class Measurer:
@@ -56,8 +62,7 @@ class Measurer:
         target: The machine that candidates are compiled for and run on.
         runner: Runs them; a child on this machine if not given.
         jobs: How many candidates are compiled at a time; as many as there are cpus if not given.
-        build_seconds: How long compiling one may take.
-        program: Where kernels are timed once more, on this machine.
+        build_seconds: How long compiling one may take; the default has half a minute in any case.
     """
 
     def __init__(
@@ -66,7 +71,6 @@ class Measurer:
         runner: Runner | None = None,
         jobs: int | None = None,
         build_seconds: float = BUILD_SECONDS,
-        program: Program | None = None,
     ) -> None:
         cpus = _cpus()
         alone = runner is None and target.threads == 1 and len(cpus) > 1
@@ -80,9 +84,12 @@ class Measurer:
         for builder in self._builders:
             self._free.put(builder)
         self._builds: list[Future[str]] = []
-        self._local = LocalRunner(cpus[-1:] if alone else (), program=program)
+        self._local = LocalRunner(cpus[-1:] if alone else ())
         self._runner: Runner = runner or self._local
         self._task: Task | None = None
+        self._at_sizes = False
+        self._took: dict[bool, list[float]] = {False: [], True: []}
+        """What compiling took: of kernels for all sizes, and of those for their own."""
 
     def __enter__(self) -> Self:
         """Make a folder for executables and arrays, and start the children that compile."""
@@ -90,6 +97,8 @@ class Measurer:
         self._pool = ThreadPoolExecutor(len(self._builders))
         for builder in self._builders:
             builder.start()
+        if self._runner is self._local:
+            self._local.start()
         return self
 
     def __exit__(
@@ -119,18 +128,18 @@ class Measurer:
 
         Args:
             task: The kernel.
-            candidates: How it is laid out.
+            candidates: How it is laid out, all `at_sizes` or none.
             timing: How each is timed, and the default kernel beside it.
 
         Raises:
-            UnityError: The kernel as it is by default can't be compiled or run.
+            UnityError: When results are asked for: the kernel as it is by default can't be
+                compiled or run.
         """
         for build in self._builds:
             build.cancel()  # of a batch whose results nobody asked for
-        if self._task is not task:
-            self._take(task)
-        paths = self._begin(task, candidates)
-        return self._results(self._builds, paths, timing)
+        usual = Candidate(None, at_sizes=any(c.at_sizes for c in candidates))
+        paths = self._begin(task, [usual, *candidates])
+        return self._results(task, usual, self._builds, paths, timing)
 
     def built(self, task: Task, candidates: Sequence[Candidate]) -> list[Path | None]:
         """The executable of each candidate; None where it can't be compiled."""
@@ -144,7 +153,7 @@ class Measurer:
         """Begin to compile candidates; what was faster than the default is there."""
         paths = [self._candidate_path(task, c) for c in candidates]
         self._builds = [
-            self._pool.submit(self._built, task, c.trace, path)
+            self._pool.submit(self._built, task, c, path)
             for c, path in zip(candidates, paths, strict=True)
         ]
         return paths
@@ -152,7 +161,7 @@ class Measurer:
     def _candidate_path(self, task: Task, candidate: Candidate) -> Path:
         """Where the executable of a candidate is."""
         trace = "" if candidate.trace is None else candidate.trace.to_json()
-        text = f"{task.identity} {task.params} {task.sizes} {trace}"
+        text = f"{task.identity} {task.params} {task.sizes} {candidate.at_sizes} {trace}"
         return self._path(f"{sha256(text.encode()).hexdigest()[:32]}.unity")
 
     def within(
@@ -160,6 +169,16 @@ class Measurer:
     ) -> Sequence[Mapping[Place, float]] | None:
         """As `LocalRunner.within`."""
         return self._local.within(versions, seconds)
+
+    @property
+    def build_pace(self) -> float:
+        """Seconds in which a kernel for all sizes is compiled, where several are; by what was."""
+        whole, own = (sum(t) / len(t) if t else 0.0 for t in self._took.values())
+        return (whole or _UNKNOWN * own) / len(self._builders)
+
+    def take_program(self, program: Program) -> None:
+        """Time kernels once more, on this machine, in a program."""
+        self._local.program = program
 
     def kernels(self) -> Mapping[Place, Sequence[float]]:
         """What each call of each kernel in a run of the program takes; nothing where none runs."""
@@ -181,10 +200,18 @@ class Measurer:
         return self._local.whole(path, seconds, usual)
 
     def _results(
-        self, builds: Sequence[Future[str]], paths: Sequence[Path], timing: Timing
+        self,
+        task: Task,
+        usual: Candidate,
+        builds: Sequence[Future[str]],
+        paths: Sequence[Path],
+        timing: Timing,
     ) -> Iterator[Measured]:
         if not self._beside:
             wait(builds)  # nothing is compiled while something is timed
+        (default, *builds), (reference, *paths) = builds, paths
+        if self._task is not task or self._at_sizes != usual.at_sizes:
+            self._take(task, usual, reference, default.result())
         begun = (self._begun(b, path, timing) for b, path in zip(builds, paths, strict=True))
         beaten: list[Path] = []
         for result, path in zip(list(begun) if self._runner.at_once else begun, paths, strict=True):
@@ -198,18 +225,22 @@ class Measurer:
         why = build.result()
         return (lambda: Measured(None, why=why)) if why else self._runner.begin(path, timing)
 
-    def _take(self, task: Task) -> None:
-        """Make the kernel by default the one to compare with."""
-        path = self._path("reference.unity")
-        path.unlink(missing_ok=True)
-        why = self._built(task, None, path)
+    def _take(self, task: Task, usual: Candidate, path: Path, why: str) -> None:
+        """Make the kernel by default the one to compare with.
+
+        Args:
+            task: The kernel.
+            usual: It as it is by default.
+            path: Its executable.
+            why: Why that can't be compiled, or nothing.
+        """
         if why:
             raise UnityError(f"{task.name}: the default kernel can't be compiled: {why}")
         main = task.module()[CALLER]
         assert isinstance(main, Function)
         inputs = self._written(task, inputs_for(main, sizes_for(main, dict(task.sizes))))
         self._runner.take(Reference(task.name, path, inputs, tolerance_of(main)))
-        self._task = task
+        self._task, self._at_sizes = task, usual.at_sizes
 
     def _written(self, task: Task, values: Sequence[object]) -> list[Message]:
         """Inputs in files."""
@@ -226,7 +257,7 @@ class Measurer:
                 found.append({"shape": [*cast("tuple[int, ...]", value)]})
         return found
 
-    def _built(self, task: Task, trace: Trace | None, path: Path) -> str:
+    def _built(self, task: Task, candidate: Candidate, path: Path) -> str:
         """Compile a candidate, unless it is there; why it can't be, or nothing."""
         if path.exists():
             return ""
@@ -234,16 +265,20 @@ class Measurer:
             "do": "build",
             "module": print_module(task.module()),
             "target": described(self._target),
-            "trace": None if trace is None else trace.to_json(),
+            "trace": None if candidate.trace is None else candidate.trace.to_json(),
+            "sizes": dict(task.sizes) if candidate.at_sizes else {},
             "intrinsics": registered(),
             "path": str(path),
         }
+        seconds = BUILD_SECONDS if candidate.trace is None else self._build_seconds
         builder = self._free.get()
+        begin = time.monotonic()
         try:
-            answer = builder.ask(request, self._build_seconds)
+            answer = builder.ask(request, seconds)
         except ChildError as error:
             return f"compiling: {error}"
         finally:
+            self._took[candidate.at_sizes].append(time.monotonic() - begin)
             self._free.put(builder)
         return f"compiling: {answer['error']}" if "error" in answer else ""
 

@@ -134,6 +134,8 @@ class LocalRunner:
     Args:
         cpus: Where the child may run; anywhere if there are none.
         seconds: How long a candidate may run besides its timing.
+
+    Attributes:
         program: Where kernels are timed once more.
     """
 
@@ -143,14 +145,17 @@ class LocalRunner:
         self,
         cpus: Sequence[int] = (),
         seconds: float = RUN_SECONDS,
-        program: Program | None = None,
     ) -> None:
         self._child = Child("unity.tuning.workers.run", cpus)
         self._seconds = seconds
         self._reference: Reference | None = None
-        self._program = program
+        self.program: Program | None = None
         self._kernels: Mapping[Place, Sequence[float]] = {}
         self._told = self._knows = 0
+
+    def start(self) -> None:
+        """Start the child, so that it is ready by the time it is asked."""
+        self._child.start()
 
     def take(self, reference: Reference) -> None:
         """Tell the child of a kernel.
@@ -221,9 +226,9 @@ class LocalRunner:
         Returns:
             None where there is no program, or one of them does not run.
         """
-        if self._program is None:
+        if self.program is None:
             return None
-        both = {"reference": str(usual or self._program.path), "path": str(path)}
+        both = {"reference": str(usual or self.program.path), "path": str(path)}
         answer = self._of_program({"do": "whole", **both, "seconds": seconds})
         if answer is None:
             return None
@@ -235,7 +240,7 @@ class LocalRunner:
         """What the child says of the program; None where there is none, or it does not run."""
         try:
             self._take_program()
-            answer = None if self._program is None else self._child.ask(request, _PATIENCE)
+            answer = None if self.program is None else self._child.ask(request, _PATIENCE)
         except ChildError:
             self._told = self._knows = -1
             return None
@@ -253,16 +258,16 @@ class LocalRunner:
         Raises:
             ChildError: The child died of it.
         """
-        program = self._program
+        program = self.program
         if program is None or self._knows == self._child.started > 0:
             return
-        self._program = None
+        self.program = None
         request = {"do": "program", "path": str(program.path), "arguments": program.arguments}
         answer = self._child.ask(request, _PATIENCE)
         if "error" in answer:
             log.info("kernels are timed alone, as the program does not run: %s", answer["error"])
             return
-        self._program, self._knows = program, self._child.started
+        self.program, self._knows = program, self._child.started
         told = cast("Mapping[str, Sequence[Sequence[float]]]", answer["kernels"])
         self._kernels = {
             (n, at): times for n, each in told.items() for at, times in enumerate(each)
