@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import unity
+from unity.ir.stmt import PrimFunc
 from unity.script import parse
 from unity.transform.schedule import Schedule
 from unity.tuning import budget, in_program, session
@@ -57,7 +58,11 @@ class Slow(Measurer):
         self.batches: list[int] = []
 
     def measure(
-        self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+        self,
+        task: Task,
+        candidates: Sequence[Candidate],
+        timing: Timing = USUAL,
+        usual: PrimFunc | None = None,
     ) -> Iterator[Measured]:
         count = len(candidates)
         self.batches.append(count)
@@ -119,27 +124,26 @@ def test_all_of_a_session_takes_what_was_asked_for(
 
 
 def test_where_time_is_short_kernels_are_searched_that_take_most(clock: Clock) -> None:
-    """What a kernel may become has to be found out first, which takes some time of each."""
+    """What a kernel may become is found out when its turn comes: that takes some time of each."""
     (task,) = tasks(MATMUL)
-    several = [replace(task, name=f"{k}", places=frozenset({(f"{k}", 0)})) for k in range(4)]
-    times = {(f"{k}", 0): (t,) for k, t in enumerate([1e-3, 4e-3, 2e-3, 3e-3])}
+    several = [replace(task, name=f"{k}", places=frozenset({(f"{k}", 0)})) for k in range(5)]
+    times = {(f"{k}", 0): (t,) for k, t in enumerate([1e-3, 4e-3, 1e-5, 2e-3, 3e-3])}
 
     def slow(sch: Schedule) -> None:
-        clock.now += 1.0
+        clock.now += 0.1
         tiles(sch)
 
-    def names(end: float | None) -> list[str]:
+    def names(seconds: float) -> list[str]:
         made = Session(
-            several, Records(), PriorModel(), [slow], rules=False, tiles=False, times=times, end=end
+            several, Records(), PriorModel(), [slow], rules=False, tiles=False, times=times
         )
-        return [s.task.name for s in made.searches]
+        end = clock.now + seconds
+        told: list[str] = []
+        made.run(Slow(clock, 0.1), None, end, lambda progress: told.append(progress.kernel))
+        return list(dict.fromkeys(told))
 
-    each = clock.now
-    assert names(None) == ["0", "1", "2", "3"]
-    each = (clock.now - each) / 4
-    assert names(clock.now + 1.5 * each) == ["1", "3"]
-    assert names(clock.now - 1.0) == ["1"]
-    assert Budget(20.0, 100.0).begin_end == 105.0
+    assert names(1.0) == ["1"]
+    assert names(2.0) == ["1", "4", "3", "0"]  # the other one takes next to nothing
 
 
 def test_while_nothing_is_found_nothing_is_left_for_the_end(clock: Clock) -> None:
@@ -147,7 +151,11 @@ def test_while_nothing_is_found_nothing_is_left_for_the_end(clock: Clock) -> Non
 
     class Slower(Slow):
         def measure(
-            self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+            self,
+            task: Task,
+            candidates: Sequence[Candidate],
+            timing: Timing = USUAL,
+            usual: PrimFunc | None = None,
         ) -> Iterator[Measured]:
             return (replace(m, seconds=2.0) for m in super().measure(task, candidates, timing))
 
@@ -199,11 +207,18 @@ def _pair(point: Point) -> tuple[str, str]:
     return point.space, point.text
 
 
-def test_what_is_compiled_behind_forms_leaves_searches_their_time(clock: Clock) -> None:
+def test_the_end_is_longer_where_what_is_fastest_is_compiled_anew(clock: Clock) -> None:
+    """Kernels that are in the cache are not; those that were found are."""
     given = Budget(60.0, begin=clock.now)
-    assert (given.forms_end, given.begin_end) == (clock.now + 18.0, clock.now + 15.0)
-    clock.now += 20.0
-    given.formed = clock.now
-    with given.compiling(counts=False):
-        clock.now += 9.0
-    assert given.begin_end == clock.now + 10.0  # a quarter of the 40 s that are left
+    assert given.forms_end == clock.now + 18.0
+    assert given.build_seconds == 8.0
+    with given.compiling(counts=False, kernels=True):
+        clock.now += 20.0
+    assert given.begin == clock.now
+    assert given.search_end == clock.now + 54.0
+    given.anew = True
+    assert given.search_end == clock.now + 42.0
+    before = given.settle_end
+    assert before is not None
+    given.found(3, 2.0)
+    assert given.settle_end == before - 6.0

@@ -489,12 +489,18 @@ b = dim("b")
 h = dim("h")
 w = dim("w", typical=96)
 n = dim("n")
+texts = dim("texts")
+length = dim("length")
 @script.function
-def main(x: f32[Tensor, b, 8, h, w], y: f32[Tensor, n, 8], z: f32[Tensor, b, 8, 4, h + 2]):
+def main(
+    x: f32[Tensor, b, 8, h, w], y: f32[Tensor, n, 8], z: f32[Tensor, b, 8, 4, h + 2],
+    tokens: i64[Tensor, texts, length],
+):
     a = R.nn.conv2d(x, R.const("w"), padding=1)
-    return a, R.nn.relu(y), R.nn.relu(z)
+    return a, R.nn.relu(y), R.nn.relu(z), tokens + 1
 """
     module = parse(text, {"w": np.ones((8, 8, 3, 3), np.float32)})
     main = module.graph_functions()["main"]
-    assert completed(main, {}) == {"b": 1, "h": 224, "w": 96, "n": 64}
-    assert completed(main, {"b": 7, "k": 3}) == {"b": 7, "h": 224, "w": 96, "n": 64, "k": 3}
+    guessed = {"b": 1, "h": 224, "w": 96, "n": 64, "texts": 1, "length": 64}
+    assert completed(main, {}) == guessed
+    assert completed(main, {"b": 7, "k": 3}) == {**guessed, "b": 7, "k": 3}

@@ -16,6 +16,7 @@ import pytest
 
 import unity
 from unity.errors import UnityError
+from unity.ir.stmt import PrimFunc
 from unity.script import parse
 from unity.transform.rules.by_record import Replay, ScheduleByRecord
 from unity.transform.rules.canonical import canonical, identity
@@ -177,7 +178,7 @@ def test_a_search_is_tired_when_what_it_finds_gets_no_better(
     """Also where all of it is behind the default: that may still be reached."""
     (task,) = tasks(MATMUL)
     spaces = [ProgramSpace(task.func, task.target, multi_level_tiles)]
-    search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
+    search = Search(task, lambda: spaces, partial(strategy, "random"), PriorModel(), Random(0))
     proposal = Proposal(Point("a", "{}"), Schedule(task.func), "", np.zeros(1, np.float32))
     for ratio in ratios:
         search.tell(proposal, Measured(ratio if ratio < 9 else None, 1.0))
@@ -188,7 +189,7 @@ def test_nothing_is_measured_twice() -> None:
     """Neither what a space begins with: it is not drawn again beside it, nor later."""
     (task,) = tasks(ROWS.replace("R.nn.softmax", "R.nn.relu"), n=4)
     spaces = [ProgramSpace(task.func, task.target, multi_level_tiles)]
-    search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
+    search = Search(task, lambda: spaces, partial(strategy, "random"), PriorModel(), Random(0))
     points: list[Point] = []
     while proposals := search.propose(8):
         for proposal in proposals:
@@ -224,7 +225,7 @@ def test_what_those_who_compile_it_would_refuse_is_not_tried(count: int) -> None
 
     (task,) = tasks(MATMUL)
     spaces = [ProgramSpace(task.func, task.target, sometimes, proven=True)]
-    search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
+    search = Search(task, lambda: spaces, partial(strategy, "random"), PriorModel(), Random(0))
     proposed: list[Proposal] = []
     while proposals := search.propose(count):
         proposed += proposals
@@ -253,7 +254,11 @@ def test_luck_is_found_out_at_the_end() -> None:
             """No children."""
 
         def measure(
-            self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+            self,
+            task: Task,
+            candidates: Sequence[Candidate],
+            timing: Timing = USUAL,
+            usual: PrimFunc | None = None,
         ) -> Iterator[Measured]:
             assert timing is SURE
             for candidate in candidates:
@@ -278,7 +283,11 @@ class Told(Measurer):
         self._ratio = ratio
 
     def measure(
-        self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+        self,
+        task: Task,
+        candidates: Sequence[Candidate],
+        timing: Timing = USUAL,
+        usual: PrimFunc | None = None,
     ) -> Iterator[Measured]:
         return (Measured(self._ratio, 1.0, within=True) for _ in candidates)
 

@@ -76,9 +76,12 @@ def tune_model(
             gain = state.before / state.now if state.now else 1.0
             told = (
                 f"{state.trials} trials, kernels {state.now * 1e3:.3f} ms ({gain:.2f}x), "
-                f"{state.kernel}"
+                f"{state.pace:.1f} s a trial, {state.kernel}"
             )
             bar.update(line, completed=done, told=told)
+
+        def steps(step: str) -> None:
+            bar.update(line, description=step)
 
         found = unity.tune(
             str(model) if program_in(model) is None else read_model(model),
@@ -93,6 +96,7 @@ def tune_model(
             seed=seed,
             report=report,
             watch=watch,
+            steps=steps,
             scheduler=scheduler,
             device=device,
         )

@@ -186,7 +186,9 @@ class Contest:
             if m.seconds is None or (m.ratio >= 1.0 and not self.contenders[k].asked)
         }
         right = [k for k in range(len(candidates)) if k not in wrong]
-        self.usual, *built = measurer.built(task, [Candidate(None), *(candidates[k] for k in right)])
+        self.usual, *built = measurer.built(
+            task, [Candidate(None), *(candidates[k] for k in right)]
+        )
         paths = dict(zip(right, built, strict=True))
         self.paths = [paths.get(k) for k in range(len(candidates))]
 

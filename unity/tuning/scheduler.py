@@ -17,11 +17,15 @@ _TRUST = 0.3
 _PATIENCE = 96
 """Trials without a gain after which a kernel is left alone."""
 _GAIN = 0.005
+_SMALL = 0.01
+"""A kernel that takes a smaller share of all is no sooner begun than others are gone on with."""
 
 
 def next_search(searches: Sequence[Search]) -> Search | None:
     """The search to go on with; None where no kernel is worth another trial."""
-    fresh = [s for s in searches if not s.proposed and not s.exhausted]
+    least = _SMALL * sum(s.seconds for s in searches)
+    new = [s for s in searches if not s.proposed and not s.exhausted]
+    fresh = [s for s in new if s.seconds >= least or not s.default_seconds]
     if fresh:
         return max(fresh, key=lambda s: s.seconds)
     open_ = [s for s in searches if not s.exhausted and not is_tired(s)]

@@ -19,7 +19,7 @@ import numpy as np
 from .cost import FEATURES, CostModel
 from .records import Best, Records, Trial, now
 from .scheduler import next_search
-from .search import Fast, Proposal, Search, strategy
+from .search import PATIENCE, Fast, Proposal, Search, strategy
 from .spaces import (
     Point,
     ProgramSpace,
@@ -42,6 +42,9 @@ _PACE = 1.0
 """Seconds that a candidate takes, before that is seen."""
 _THINKING = 0.25
 """The share of what time is left in which candidates for a batch are looked for."""
+_EACH = 0.35
+"""Seconds in which they are looked for at most, for each candidate of it: about what compiling one
+takes, which is done meanwhile."""
 _CONFIRMED, _AT_ONCE = 8, 4
 """Of each kernel, how many of the fastest are measured once more at the end, so many at a time."""
 
@@ -158,9 +161,9 @@ class Session:
             search, proposals = ahead
             pace = (time.monotonic() - begin) / self.trials if self.trials else _PACE
             proposals = proposals[: max(1, int(min(BATCH, left() / pace)))]  # it may be slower now
-            fixed = search.task.takes_sizes
-            candidates = [Candidate(p.schedule.trace, p.point.text, fixed) for p in proposals]
-            results = measurer.measure(search.task, candidates)
+            results = measurer.measure(
+                search.task, [_candidate(search.task, p) for p in proposals], usual=search.usual
+            )
             running = len(proposals)  # which are compiled meanwhile
             ahead = self._next(trials, running, left() - running * pace, pace)
             for proposal, measured in zip(proposals, results, strict=True):
@@ -194,9 +197,11 @@ class Session:
             if search is None:
                 return None
             left = max(1, int(min(BATCH, seconds / pace)))
-            if not self.trials and seconds < inf:
-                left = min(left, _FEW)  # how long one takes is seen first
-            search.patience = min(search.patience, seconds * _THINKING)
+            if seconds < inf:
+                fresh = sum(not (s.proposed or s.exhausted) for s in self.searches)
+                if not self.trials or fresh * BATCH > seconds / pace:
+                    left = min(left, _FEW)  # how long one takes is seen first
+                search.patience = min(PATIENCE, seconds * _THINKING, left * _EACH)
             if trials is not None:
                 fresh = any(not (s.proposed or s.exhausted) for s in self.searches)
                 share = trials // len(self.searches) if fresh else BATCH
@@ -318,9 +323,13 @@ class Session:
         known = [s for s in self.searches if s.default_seconds]
         before = sum((s.default_seconds or 0.0) * s.task.count for s in known)
         now, seconds = sum(s.seconds for s in known), time.monotonic() - self._begin
-        return Progress(
-            self.trials, seconds, before, now, kernel, seconds / max(1, self.trials)
-        )
+        return Progress(self.trials, seconds, before, now, kernel, seconds / max(1, self.trials))
+
+
+def _candidate(task: Task, proposal: Proposal) -> Candidate:
+    """A proposal to be measured, at its sizes alone where they are unknown."""
+    schedule, label = proposal.schedule, proposal.point.text
+    return Candidate(schedule.trace, label, task.takes_sizes, schedule.kernel())
 
 
 def _calls(task: Task, times: Mapping[Place, Sequence[float]]) -> list[float]:

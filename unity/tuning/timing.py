@@ -28,7 +28,8 @@ _WINDOWS = ("nn.conv", "nn.max_pool", "nn.avg_pool")
 def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]:
     """A value for every symbol of a function's parameters: what is given, or a guess.
 
-    What a program's convolutions and pools read is taken for images, as where costs are estimated.
+    What a program's convolutions and pools read is taken for images, as where costs are estimated,
+    and of texts there is one.
     """
     symbols = {s for p in function.params for s in type_symbols(p.type)}
     places = _places(function)
@@ -36,7 +37,10 @@ def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]
 
 
 def _places(function: Function) -> dict[Symbol, int]:
-    """What the place says of symbols that are sizes of images, of the first that reads them."""
+    """What the place says of symbols: sizes of images, of the first that reads them, and batches.
+
+    Integers of two unknown sizes are the tokens of some texts.
+    """
     found: dict[Symbol, int] = {}
     for binding in walk_bindings(function):
         match binding.value:
@@ -49,6 +53,14 @@ def _places(function: Function) -> dict[Symbol, int]:
             places = _PLACES.get(len(kind.shape), ()) if first else ()
             for size, place in zip(kind.shape, places, strict=False):
                 found.update(dict.fromkeys(symbols_of(size) - found.keys(), place))
+    for param in function.params:
+        match param.type:
+            case TensorType(shape=(Symbol() as batch, Symbol() as length), dtype=dtype) if (
+                batch != length and dtype is not None and dtype.is_int
+            ):
+                found.setdefault(batch, BATCH)
+            case _:
+                pass
     return found
 
 

@@ -19,6 +19,7 @@ from random import Random
 from unity.collection import no_cycle_collection
 from unity.errors import UnityError
 from unity.ir.fingerprint import fingerprint
+from unity.ir.stmt import PrimFunc
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
 
@@ -36,7 +37,7 @@ POOL = 3
 """Candidates that are laid out and ranked for each that is measured."""
 CURIOUS = 0.15
 """The share of a batch that the model does not choose."""
-_POOL_SECONDS = 4.0
+PATIENCE = 4.0
 """How long a pool is added to, usually: some kernels take a second to lay out."""
 _TIRED = 12
 """Candidates in a row that are none or known, for each that is wanted, before a pool is done."""
@@ -110,13 +111,15 @@ class Search:
         self.best_ratio = 1.0
         self.fast: dict[Point, Fast] = {}
         self.default_seconds: float | None = None
+        self.usual: PrimFunc | None = None
+        """The kernel as rules lay it out by default, once that is known."""
         self.trials = self.proposed = 0
         """Candidates that were measured, and those that were to be."""
         self.history: list[float] = []
         self.measured: list[float] = []
         """After each trial the fastest that was measured, in the default's time, which is none."""
         self.exhausted = False
-        self.patience = _POOL_SECONDS
+        self.patience = PATIENCE
         """Seconds that candidates for a batch are looked for, at most."""
         self._find_spaces, self._of_spaces = spaces, strategy
         self._model = model
@@ -175,7 +178,7 @@ class Search:
         """Some that the strategy has; of a pool that is refused whole, what it has then."""
         ranked = self._strategy.ranked
         times = (POOL if self.trials else 2) if ranked else 1
-        while pool := self._pool(wanted * times):
+        while pool := self._pool(wanted, wanted * times):
             inviting = self._ordered(pool, wanted) if ranked else pool
             if chosen := list(islice(self._legal(inviting), wanted)):
                 return chosen
@@ -215,11 +218,17 @@ class Search:
 
     def _firsts(self) -> list[Proposal]:
         """Where the spaces begin; what the rules do by default is known: it takes its own time."""
-        points = [s.first(self._random) for s in self._spaces.values()]
-        found = [p for p in map(self._proposal, filter(None, points)) if p is not None]
+        points = [p for s in self._spaces.values() if (p := s.first(self._random)) is not None]
+        if self.patience < PATIENCE:  # laying it out costs as much as a candidate
+            default = {p for p in points if p.space == RULES}
+            self._tried |= default
+            self._ratios |= dict.fromkeys(default, 1.0)
+            points = [p for p in points if p not in default]
+        found = [p for p in map(self._proposal, points) if p is not None]
         usual = [p for p in found if p.point.space == RULES]
         self._take(usual)
         for proposal in usual:
+            self.usual = proposal.schedule.kernel()
             self._ratios[proposal.point] = 1.0
             self._model.add(self.task.identity, proposal.features, 1.0)
         return self._ranked([*self._legal(p for p in found if p not in usual)])
@@ -262,14 +271,21 @@ class Search:
                 found.append(Fast(proposal, record.ratio, kept=True, asked=True))
         return found
 
-    def _pool(self, count: int) -> list[Proposal]:
+    def _pool(self, wanted: int, count: int) -> list[Proposal]:
+        """Candidates that were not proposed before.
+
+        Args:
+            wanted: How many are wanted in twice the time that there is, if it takes so long.
+            count: How many are wanted in the time that there is.
+        """
         measured = {p: r for p, r in self._ratios.items() if p.space in self._spaces}
         source = self._all or self._strategy.points(measured, self._random)
         found: dict[str, Proposal] = {}
         met: set[Point] = set()
         begin = time.monotonic()
         for point in islice(source, count * _TIRED):
-            if found and time.monotonic() - begin > self.patience:
+            patience = self.patience if len(found) >= wanted else 2 * self.patience
+            if found and time.monotonic() - begin > patience:
                 break
             if point in self._tried or point in met:
                 continue

@@ -31,7 +31,8 @@ def at_sizes(module: IRModule, sizes: Mapping[str, int]) -> IRModule:
         sizes: A number for every symbol of the program, by name.
     """
     kernel, main = module[KERNEL], module[CALLER]
-    assert isinstance(kernel, PrimFunc) and isinstance(main, Function)
+    assert isinstance(kernel, PrimFunc)
+    assert isinstance(main, Function)
     ((binding,),) = (block.bindings for block in main.body.blocks)
     assert isinstance(binding, VarBinding)
     call = binding.value

@@ -10,6 +10,7 @@ from unity.codegen.lower import lower
 from unity.codegen.workers.child import Message
 from unity.codegen.workers.described import target_from
 from unity.codegen.workers.serve import serve
+from unity.collection import no_cycle_collection
 from unity.script import parse
 from unity.transform import Context, pipeline
 from unity.transform.blocks.sound import is_sound
@@ -23,6 +24,7 @@ from ..tasks.task import KERNEL
 from .intrinsics import register
 
 
+@no_cycle_collection()
 def build(request: Message) -> Message:
     """Lay a kernel out by a trace, compile it, save it.
 

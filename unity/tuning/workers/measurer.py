@@ -19,11 +19,13 @@ from unity.codegen.workers.child import Child, ChildError, Message
 from unity.codegen.workers.described import described
 from unity.errors import UnityError
 from unity.ir.graph import Function
+from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 from unity.script import print_module
 from unity.transform.schedule.trace import Trace
 
 from ..agreement import tolerance_of
+from ..tasks.at_sizes import at_sizes
 from ..tasks.task import CALLER, Place, Task
 from ..timing import inputs_for, sizes_for
 from .folder import SessionFolder
@@ -45,11 +47,14 @@ class Candidate:
         label: For messages.
         at_sizes: Whether it is compiled for the sizes that its kernel is tuned for alone, and
             compared with the default compiled for these. What is used is for all sizes.
+        kernel: What the steps make of the kernel, where that is known: they are not taken again
+            for what is `at_sizes`.
     """
 
     trace: Trace | None
     label: str = ""
     at_sizes: bool = False
+    kernel: PrimFunc | None = None
 
 
 class Measurer:
@@ -119,7 +124,11 @@ class Measurer:
         self._folder.close()
 
     def measure(
-        self, task: Task, candidates: Sequence[Candidate], timing: Timing = USUAL
+        self,
+        task: Task,
+        candidates: Sequence[Candidate],
+        timing: Timing = USUAL,
+        usual: PrimFunc | None = None,
     ) -> Iterator[Measured]:
         """What each candidate takes, in order, as soon as it is known.
 
@@ -130,6 +139,7 @@ class Measurer:
             task: The kernel.
             candidates: How it is laid out, all `at_sizes` or none.
             timing: How each is timed, and the default kernel beside it.
+            usual: The kernel as rules lay it out by default, where that is known.
 
         Raises:
             UnityError: When results are asked for: the kernel as it is by default can't be
@@ -137,9 +147,9 @@ class Measurer:
         """
         for build in self._builds:
             build.cancel()  # of a batch whose results nobody asked for
-        usual = Candidate(None, at_sizes=any(c.at_sizes for c in candidates))
-        paths = self._begin(task, [usual, *candidates])
-        return self._results(task, usual, self._builds, paths, timing)
+        default = Candidate(None, "", any(c.at_sizes for c in candidates), usual)
+        paths = self._begin(task, [default, *candidates])
+        return self._results(task, default, self._builds, paths, timing)
 
     def built(self, task: Task, candidates: Sequence[Candidate]) -> list[Path | None]:
         """The executable of each candidate; None where it can't be compiled."""
@@ -202,16 +212,16 @@ class Measurer:
     def _results(
         self,
         task: Task,
-        usual: Candidate,
+        default: Candidate,
         builds: Sequence[Future[str]],
         paths: Sequence[Path],
         timing: Timing,
     ) -> Iterator[Measured]:
         if not self._beside:
             wait(builds)  # nothing is compiled while something is timed
-        (default, *builds), (reference, *paths) = builds, paths
-        if self._task is not task or self._at_sizes != usual.at_sizes:
-            self._take(task, usual, reference, default.result())
+        (first, *builds), (reference, *paths) = builds, paths
+        if self._task is not task or self._at_sizes != default.at_sizes:
+            self._take(task, default, reference, first.result())
         begun = (self._begun(b, path, timing) for b, path in zip(builds, paths, strict=True))
         beaten: list[Path] = []
         for result, path in zip(list(begun) if self._runner.at_once else begun, paths, strict=True):
@@ -225,12 +235,12 @@ class Measurer:
         why = build.result()
         return (lambda: Measured(None, why=why)) if why else self._runner.begin(path, timing)
 
-    def _take(self, task: Task, usual: Candidate, path: Path, why: str) -> None:
+    def _take(self, task: Task, default: Candidate, path: Path, why: str) -> None:
         """Make the kernel by default the one to compare with.
 
         Args:
             task: The kernel.
-            usual: It as it is by default.
+            default: It as it is by default.
             path: Its executable.
             why: Why that can't be compiled, or nothing.
         """
@@ -240,7 +250,7 @@ class Measurer:
         assert isinstance(main, Function)
         inputs = self._written(task, inputs_for(main, sizes_for(main, dict(task.sizes))))
         self._runner.take(Reference(task.name, path, inputs, tolerance_of(main)))
-        self._task, self._at_sizes = task, usual.at_sizes
+        self._task, self._at_sizes = task, default.at_sizes
 
     def _written(self, task: Task, values: Sequence[object]) -> list[Message]:
         """Inputs in files."""
@@ -261,12 +271,17 @@ class Measurer:
         """Compile a candidate, unless it is there; why it can't be, or nothing."""
         if path.exists():
             return ""
+        module, trace, sizes = task.module(), candidate.trace, dict(task.sizes)
+        if not candidate.at_sizes:
+            sizes = {}
+        elif candidate.kernel is not None:
+            module, trace, sizes = at_sizes(task.module(candidate.kernel), sizes), None, {}
         request: Message = {
             "do": "build",
-            "module": print_module(task.module()),
+            "module": print_module(module),
             "target": described(self._target),
-            "trace": None if candidate.trace is None else candidate.trace.to_json(),
-            "sizes": dict(task.sizes) if candidate.at_sizes else {},
+            "trace": None if trace is None else trace.to_json(),
+            "sizes": sizes,
             "intrinsics": registered(),
             "path": str(path),
         }
