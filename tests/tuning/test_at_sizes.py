@@ -50,7 +50,7 @@ def result_of(task: Task, *, fixed: bool) -> Array:
 @pytest.mark.parametrize(("text", "sizes"), [(ROWS, {"n": 21}), (POOLED, {"h": 23})])
 def test_a_kernel_computes_the_same_at_its_sizes(text: str, sizes: dict[str, int]) -> None:
     """Also where a size is a parameter of its own."""
-    task, *_ = tasks(text, **sizes)
+    task, *_ = tasks(text, TARGET, **sizes)
     assert task.takes_sizes
     np.testing.assert_array_equal(result_of(task, fixed=True), result_of(task, fixed=False))
 

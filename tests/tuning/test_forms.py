@@ -158,7 +158,7 @@ def test_what_there_is_no_time_for_is_left_to_the_next_session(
             now += 1.0
             return now
 
-    monkeypatch.setattr("unity.tuning.forms.time", Clock)
+    monkeypatch.setattr("unity.tuning.forms.search.time", Clock)
     search.run(4.0)  # the first of two
     (record,) = records.forms()
     assert (record.form, record.tried) == ("direct", ("direct",))

@@ -241,7 +241,8 @@ def test_a_child_runs_the_program_and_versions_of_it(tmp_path: Path) -> None:
         return unity.compile(module, HERE, db=records)
 
     program = saved(build, inputs, tmp_path)
-    with Measurer(HERE, program=program) as measurer:
+    with Measurer(HERE) as measurer:
+        measurer.take_program(program)
         assert measurer.kernels().keys() == set(task.places)
         usual, slow, impossible = measurer.built(
             task,

@@ -18,14 +18,14 @@ from unity.machine.target import Target
 from unity.transform.graph.resolve import CallSite, call_identity, numbered_sizes, written_choices
 from unity.transform.graph.resolve.call_site import HOST, OURS, TIR
 
-from .decision import WITHOUT
-from .measured_program import MeasuredProgram, Said
-from .mixture import BETTER, OwnParts, probes
-from .records import FormRecord, Records, joined, now
-from .records.record import Sizes
-from .report import FormReport
-from .timing import completed
-from .workers.machine_key import key_of_target
+from ..decision import WITHOUT
+from ..measured_program import MeasuredProgram, Said
+from ..mixture import BETTER, OwnParts, probes
+from ..records import FormRecord, Records, joined, now
+from ..records.record import Sizes
+from ..report import FormReport
+from ..timing import completed
+from ..workers.machine_key import key_of_target
 
 _SECONDS = 2.0
 """How long the program of other forms and the default run by turns, at most."""
