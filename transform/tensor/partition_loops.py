@@ -208,7 +208,7 @@ class _Loops:
         whole_part = self._main(main, above, depth, any(c not in dropped for c in hot))
         var = replace(loop.var)
         left = known.simplify(Binary("sub", last, cut))
-        if not all_blocks(some):
+        if not all_blocks(some) or known.prove(Compare("le", last, cut)):
             return whole_part
         end = at_end(replace(loop, body=some), hot, cut, last, known)
         if end is not None:

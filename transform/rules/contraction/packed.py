@@ -62,8 +62,9 @@ MOST_STEPS = 16
 """Steps in a row, at most."""
 MOST_RUNS = 64
 """Runs of steps, at most."""
-SHARERS = 2
-"""Tiles of an unknown number that share what they ask for, at most."""
+SHARED_ROWS = 24
+"""Rows whose tiles share what they ask for where their number is unknown, about: what so many take
+to compute is time enough for a panel to come. By few more the memory is asked too much at once."""
 LEAST_ROWS = 4
 """Rows for which weights are asked for: fewer do so little that the memory's own prefetching keeps
 up, and asking before each step would cost a twentieth of it."""
@@ -396,20 +397,15 @@ def _ahead(
         further = max(1, sch.target.machine.ahead_bytes // each)
         _written_out(sch, sch.prefetch(sums, index, step, step, None, further))
         return step
-    ways: list[tuple[PrimExpr | None, int | None]] = [(None, None)]
+    share = None
     if product.rows is None:  # a number of lines for each step, which no loop has to count
-        least, one = Compare("ge", rows, imm(LEAST_ROWS)), imm(how.rows)
-        ways = [(Compare("gt", rows, one), SHARERS)]
-        if how.rows >= LEAST_ROWS:
-            ways.append((Binary("and", least, Compare("le", rows, one)), 1))
-    for when, sharers in ways:  # each tile an interval of its own, in the order in which it lies
-        all_share = sharers is not None
-        lines = sch.prefetch(
-            sums, index, following, tile, tile, when=when, all_share=all_share, sharers=sharers
-        )
-        several, _ = sch.split(sch.get_loops(lines)[-1], [-(-steps // how.runs // how.steps), None])
-        step = sch.fuse_siblings(several, step)
-        _written_out(sch, lines)
+        share = max(2, SHARED_ROWS // how.rows)
+    lines = sch.prefetch(
+        sums, index, following, tile, tile, all_share=share is not None, sharers=share
+    )
+    several, _ = sch.split(sch.get_loops(lines)[-1], [-(-steps // how.runs // how.steps), None])
+    step = sch.fuse_siblings(several, step)
+    _written_out(sch, lines)
     return step
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.transform.cases import floats
 from tests.transform.schedule.printed import difference
 from tests.transform.tensor.kernels import after, assert_same
+from unity.arith import Analyzer
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
@@ -31,7 +32,7 @@ from unity.transform.roles.winograd import TileGroup, tile_group
 from unity.transform.rules.default import schedule
 from unity.transform.rules.winograd.plan import plan_for, sharers
 from unity.transform.schedule import Schedule, default_rules, default_schedule
-from unity.transform.tensor import CompactBuffers, OpenBlocks
+from unity.transform.tensor import CompactBuffers, OpenBlocks, PartitionLoops
 
 from ..kernels import lowered, unscheduled
 
@@ -130,6 +131,16 @@ def test_images_of_unknown_size_are_cut_in_runs_of_tiles(
     (got,) = run_prim_func(scheduled, arrays, {size_var(s): n for s, n in given.items()})
     scale = float(abs(wanted).max(initial=0))
     np.testing.assert_allclose(got.astype(float), wanted, atol=1e-5 * scale)
+
+
+def test_no_loop_is_kept_that_never_runs() -> None:
+    """What is left of tiles where two conditions on them, written differently, say the same."""
+    func = kernel((1, 2, H, W, 4), (6, 6, 2, 2, 4, 4), tile=4, padding=1)
+    known = Analyzer()
+    opened_up = after(schedule(func, TARGET), OpenBlocks(), CompactBuffers())
+    partitioned = after(opened_up, PartitionLoops())
+    loops = [s for s in walk_stmt(partitioned.body) if isinstance(s, For)]
+    assert [x.var.name for x in loops if known.prove(Compare("le", x.extent, imm(0)))] == []
 
 
 def test_runs_of_one_register_tile_end_with_a_smaller_one() -> None:

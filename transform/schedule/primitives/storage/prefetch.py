@@ -77,6 +77,8 @@ def prefetch(
         all_share: Whether iterations of `shared_by` in which the block does not run have their
             share, too, for which nobody asks then: how long a share is may be known by that.
         sharers: How many iterations of `shared_by` share at most, the first ones; None for all.
+            The others ask for the last share again: a condition would stand where steps of sums
+            do, and cost these more.
 
     Returns:
         The block that asks, in a loop over lines.
@@ -284,7 +286,7 @@ def _part(
     last = Binary("sub", imm(total), each)
     nth = Binary("add", Binary("min", Binary("mul", sharer, each), last), line)
     clamped = known.with_extent(line, imm(0), each).simplify(nth)
-    if not isinstance(count, Imm):
+    if not isinstance(count, Imm) or sharers is not None:
         return clamped, each, None  # what is asked for twice costs less than a condition
     asking = Binary("floordiv", Binary("add", imm(total - 1), each), each)
     busy = known.simplify(Binary("add", share.begin, asking))
