@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from unity.arith import bounds
 from unity.ir.marks import ACCUMULATORS, FITTING, TAIL
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, imm
+from unity.ir.prim_expr import Compare, imm
 from unity.ir.stmt import Buffer
 from unity.ir.symbols.representative import LENGTH, representative_extent
 from unity.ir.visit import substitute_prim

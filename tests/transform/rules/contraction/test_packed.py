@@ -190,18 +190,19 @@ def test_tiles_of_few_sums_have_them_several_times() -> None:
     assert held == [4, 2, 2, 1, 1]  # of 2, 4, 6, 8 and 10 registers
 
 
-def test_of_unknown_rows_few_ask_for_nothing() -> None:
-    """Those of one tile ask for all that follows, others for a part; no step counts lines."""
+def test_tiles_of_unknown_rows_ask_without_conditions() -> None:
+    """A step neither counts lines nor branches: that cost as much as what is asked for gains."""
     func = kernel((ROWS, 64), (3, 64, 64), 192)
     sch = default_schedule(func, replace(WIDE, l2_bytes=64 << 10))
     asking = [step.args[6:9] for step in sch.trace if step.name == "prefetch"]
-    assert asking == [("rows > 6", True, 2), ("rows >= 4 and rows <= 6", True, 1)]
+    assert asking == [(None, True, 4)]
     low = after(sch.kernel(), *lowering())
     loops = [s for s in walk_stmt(low.body) if isinstance(s, For)]
     asking_ones = [s for s in loops if any(isinstance(x, Evaluate) for x in walk_stmt(s.body))]
     innermost = [s for s in asking_ones if not any(isinstance(x, For) for x in walk_stmt(s.body))]
     assert innermost
     assert all(isinstance(s.extent, Imm) for s in innermost)
+    assert not any(isinstance(x, IfThen) for s in innermost for x in walk_stmt(s.body))
 
 
 @pytest.mark.rotated(1)
