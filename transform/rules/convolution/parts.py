@@ -62,20 +62,31 @@ class UnknownLine:
         (`halves`).
         """
         pixels = self.pixels(image)
-        along = [e for e in self.edges if e.axis is self.along.var]
-        alone = [p for p in range(pixels) if not all(self._sees_all(p, e, image) for e in along)]
-        first = next((k for k, p in enumerate(alone) if p != k), len(alone))
-        room = max(rows + max(first, len(alone) - first), least_line(rows))
+        first, last = self._at_borders(pixels, image)
+        alone = first + last
+        room = max(rows + max(first, last), least_line(rows))
         if alone and room <= pixels:
             return [(-(-pixels // rows), rows)]
-        whole, rest = divmod(pixels - len(alone), rows)
-        return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (len(alone), 1)]
+        whole, rest = divmod(pixels - alone, rows)
+        return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (alone, 1)]
 
-    def _sees_all(self, pixel: int, edge: Edge, image: int) -> bool:
-        taps = next(a.length for a in self.roles.steps if a.var is edge.tap)
-        rest = number(edge.rest)
-        rest = representative_extent(edge.rest, image) or 0 if rest is None else rest
-        return edge.step * pixel + min(0, edge.pace * (taps - 1)) + rest >= 0
+    def _at_borders(self, pixels: int, image: int) -> tuple[int, int]:
+        """How many pixels see a border at the begin of a line, and how many others at its end."""
+        first = last = 0
+        for edge in self.edges:
+            if edge.axis is not self.along.var:
+                continue
+            taps = next(a.length for a in self.roles.steps if a.var is edge.tap)
+            rest = number(edge.rest)
+            rest = representative_extent(edge.rest, image) or 0 if rest is None else rest
+            inside = min(0, edge.pace * (taps - 1)) + rest  # and a step a pixel, from 0 on
+            if edge.step > 0:
+                first = max(first, -(inside // edge.step))
+            elif edge.step < 0:
+                last = max(last, pixels - 1 - inside // -edge.step)
+            elif inside < 0:
+                first = pixels
+        return (first, last) if first + last < pixels else (pixels, 0)
 
     def cycles(self, columns: int, rows: int, image: int, target: Target) -> float:
         """Of a step of all its pixels, by so many blocks of outputs.
