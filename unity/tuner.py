@@ -38,6 +38,7 @@ from unity.tuning.forms import FormSearch
 from unity.tuning.in_program import Build, compared, saved, settle
 from unity.tuning.records import Records, joined
 from unity.tuning.report import KernelReport, TuningReport
+from unity.tuning.runs import RunsInChild
 from unity.tuning.search import Search
 from unity.tuning.session import Session, Watch
 from unity.tuning.spaces import SpaceProgram
@@ -121,7 +122,7 @@ def tune(
         rules: Whether the decisions of the default rules are searched. Without them the search
             knows a kernel's structure and `spaces` only.
         forms: Whether other forms of convolutions and products (direct, Winograd's tiles, a matrix
-            product) are measured first, in this process, and schedules searched for the kernels of
+            product) are measured first, in a child, and schedules searched for the kernels of
             the fastest: not where `kernels` or a `scheduler` are given, nor where the program calls
             Python. Records tell what was found of each call, and are used in any case.
         seed: Of all that is random.
@@ -174,6 +175,7 @@ def tune(
         check_measurable(several)
         check_files(db, report)
         records = Records(db)
+        folder = ending.enter_context(SessionFolder()).path
         measurer = ending.enter_context(
             Measurer(context.target, fleet, build_seconds=budget.build_seconds)
         )  # its children start while the program is compiled
@@ -191,6 +193,7 @@ def tune(
                 program = measured_program(
                     passes, module, context, None, several, default_folder(), others=False
                 )
+                program.runs = RunsInChild(lambda: program.inputs, program.tolerance, folder)
                 chosen = FormSearch(program, records, context.target)
             try:
                 if _measured(chosen, budget, step):
@@ -207,7 +210,6 @@ def tune(
         def build_formed(db: Records) -> Executable:
             return build(joined(records.forms(), db))
 
-        folder = ending.enter_context(SessionFolder()).path
         running = None
         if fleet is None and not stopped:
             step.begin(COMPILING)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from unity.ir.graph import Var
 from unity.runtime.bytecode import CallKernel
@@ -20,6 +21,9 @@ from unity.transform.pattern import Graph
 
 _RUNS, _SECONDS = 4, 0.6
 """Runs at least, and how long there may be more of them."""
+
+Calls: TypeAlias = Sequence[tuple[str, float]]
+"""The label of each call of a kernel in a program, in order, and the seconds that it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +64,26 @@ class KernelTimes:
         return sum(self.seconds[at] * count / every[at] for at, count in inside.items())
 
 
-def kernel_times(
-    executables: Sequence[Executable],
-    graphs: Sequence[Graph],
-    inputs: Sequence[Sequence[object]],
-) -> list[KernelTimes]:
+def kernel_times(calls: Calls, graphs: Sequence[Graph]) -> KernelTimes:
+    """What each kernel takes, told by variables.
+
+    Args:
+        calls: What `kernel_calls` gives of an executable.
+        graphs: The program it was made from: its body, and those nested in it.
+    """
+    called = {_name(label): i for i, (label, _) in enumerate(calls)}
+    found = {var: g.computed_with(var, called) for g in graphs for var in g.values}
+    of = {var: called[name] for var, name in found.items() if name is not None}
+    return KernelTimes(tuple(seconds for _, seconds in calls), of)
+
+
+def kernel_calls(
+    executables: Sequence[Executable], inputs: Sequence[Sequence[object]]
+) -> list[Calls]:
     """Run executables by turns in the bytecode interpreter; the fastest run of each kernel counts.
 
     Args:
         executables: What to run.
-        graphs: The program they were made from: its body, and those nested in it.
         inputs: Arguments to run on, each in turn; their times are added up.
     """
     runs = [_Runs() for _ in executables]
@@ -84,7 +98,7 @@ def kernel_times(
             turn += 1
         for of in runs:
             of.end()
-    return [of.times(graphs) for of in runs]
+    return [of.calls() for of in runs]
 
 
 class _Runs:
@@ -114,12 +128,8 @@ class _Runs:
         for key, seconds in self.best.items():
             self.totals[key] = self.totals.get(key, 0.0) + seconds
 
-    def times(self, graphs: Sequence[Graph]) -> KernelTimes:
-        order = sorted(self.totals)
-        called = {_name(self.labels[key]): i for i, key in enumerate(order)}
-        found = {var: g.computed_with(var, called) for g in graphs for var in g.values}
-        of = {var: called[name] for var, name in found.items() if name is not None}
-        return KernelTimes(tuple(self.totals[key] for key in order), of)
+    def calls(self) -> Calls:
+        return [(self.labels[key], self.totals[key]) for key in sorted(self.totals)]
 
 
 def _name(label: str) -> str:

@@ -13,12 +13,12 @@ from unity.machine.target import Target
 from unity.runtime.executable import Executable
 from unity.transform.graph.layout.blockable import standing_alone
 from unity.transform.graph.resolve import CallSite, Policy, Resolve, scopes_of, sites_of
-from unity.transform.graph.resolve.call_site import TIR, everything, is_ours
+from unity.transform.graph.resolve.call_site import everything, is_ours
 from unity.transform.pattern import Graph
 
-from .agreement import NARROW_TOLERANCE, copied, disagreement, tolerance_of
+from .agreement import NARROW_TOLERANCE, tolerance_of
 from .kernel_times import KernelTimes, kernel_times
-from .race import interleaved
+from .runs import ProgramRuns, RunsHere
 from .timing import inputs_for, sizes_for
 
 Build = Callable[[IRModule, Resolve], Executable]
@@ -73,10 +73,10 @@ class MeasuredProgram:
             self._graphs.update((s.name, graph) for s in inside)
             self.sites += inside
         self.free = {s.name for s in self.sites if self._is_free(s)}
-        self.compiled: dict[str, Executable] = {}
+        self.compiled: set[str] = set()
         self.closed: dict[str, str] = {}
-        self._tolerance = NARROW_TOLERANCE if narrow else tolerance_of(self.function)
-        self._expected: Sequence[object] | None = None
+        self.tolerance = NARROW_TOLERANCE if narrow else tolerance_of(self.function)
+        self.runs: ProgramRuns = RunsHere(lambda: self.inputs, self.tolerance)
 
     @cached_property
     def inputs(self) -> list[list[object]]:
@@ -106,24 +106,18 @@ class MeasuredProgram:
         """Compile it one way and run it once; if that fails or differs from ours, note why."""
         try:
             made = self._build(self.module, self.resolved(overrides))
-            results = [copied(made(*args)) for args in self.inputs]
+            why = self.runs.take(name, made)
         except UnityError as error:
-            self.closed[name] = error.message
+            why = error.message
+        if why is not None:
+            self.closed[name] = why
             return False
-        if self._expected is not None:
-            why = disagreement(results, self._expected, self._tolerance)
-            if why is not None:
-                self.closed[name] = why
-                return False
-        elif name == TIR:
-            self._expected = results
-        self.compiled[name] = made
+        self.compiled.add(name)
         return True
 
     def run(self, name: str) -> None:
         """Run what was compiled once, at all sizes."""
-        for args in self.inputs:
-            self.compiled[name](*args)
+        self.runs.run(name)
 
     def may_be(self, name: str, implementation: str) -> bool:
         """Whether a site may have an implementation."""
@@ -134,21 +128,14 @@ class MeasuredProgram:
     def forget(self) -> None:
         """Let go what was compiled, and its results."""
         self.compiled.clear()
-        self._expected = None
+        self.runs.forget()
 
     def times(self, names: Sequence[str], seconds: float) -> dict[str, float]:
         """What runs of some of what was compiled take, all in turns."""
-        totals = dict.fromkeys(names, 0.0)
-        executables = [self.compiled[n] for n in names]
-        many = any(e.target.threads > 1 for e in executables)
-        for args in self.inputs:
-            measured = interleaved(executables, args, seconds, spinning=many)
-            for name, time in zip(names, measured, strict=True):
-                totals[name] += time
-        return totals
+        return dict(zip(names, self.runs.times(names, seconds), strict=True))
 
     def kernels(self, names: Sequence[str]) -> dict[str, KernelTimes]:
         """What each kernel takes in some of what was compiled, which run by turns."""
         graphs = [graph for _, graph in self.scopes]
-        executables = [self.compiled[n] for n in names]
-        return dict(zip(names, kernel_times(executables, graphs, self.inputs), strict=True))
+        calls = self.runs.kernels(names)
+        return {n: kernel_times(c, graphs) for n, c in zip(names, calls, strict=True)}

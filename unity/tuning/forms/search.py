@@ -1,8 +1,8 @@
 """The forms of a program's calls, measured in front of its schedules: what is fastest is recorded.
 
 Another form makes other kernels, so it is chosen before theirs are searched. Programs in which
-calls have their second, their third form are compiled and run by turns with the default, in this
-process, as all of them are our own kernels by default; kernels are timed within them
+calls have their second, their third form are compiled and run by turns with the default, in one
+child, so that what crashes or hangs costs itself alone; kernels are timed within them
 (`mixture.py`). The program of the forms that won is then compared as a whole with the default's: if
 it is not faster, no form is used. What is measured is recorded, also that a call stays what it is:
 a session that knows of no other form measures it no more.
@@ -13,7 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from logging import getLogger
 
+from unity.errors import UnityError
 from unity.machine.target import Target
 from unity.transform.graph.resolve import CallSite, call_identity, numbered_sizes, written_choices
 from unity.transform.graph.resolve.call_site import HOST, OURS, TIR
@@ -27,6 +29,7 @@ from ..report import FormReport
 from ..timing import completed
 from ..workers.machine_key import key_of_target
 
+log = getLogger("unity")
 _SECONDS = 2.0
 """How long the program of other forms and the default run by turns, at most."""
 _RUNS = 10
@@ -40,7 +43,7 @@ class FormSearch:
     """Carries the measuring of a program's forms.
 
     Args:
-        program: The program; only our own kernels are tried.
+        program: The program; only our own kernels are tried. Who runs it says where.
         records: What was measured before; added to.
         target: The machine.
     """
@@ -86,7 +89,11 @@ class FormSearch:
             return False
         self._compile_seconds = time.monotonic() - begin
         begin = time.monotonic()
-        self._program.run(TIR)
+        try:
+            self._program.run(TIR)
+        except UnityError as error:
+            log.info("forms are not measured, as the program does not run: %s", error.message)
+            return False
         self._call_seconds = time.monotonic() - begin
         return True
 
@@ -102,7 +109,8 @@ class FormSearch:
         if self._reached:
             by_var = {s.var: s for s in program.sites}
             kernels = program.kernels([*ways]) if len(ways) > 1 else {}
-            parts = OwnParts(ways, kernels, by_var, program.free) if kernels else None
+            ran = bool(kernels) and all(times.seconds for times in kernels.values())
+            parts = OwnParts(ways, kernels, by_var, program.free) if ran else None
             found = [
                 self._record(key, sites, ways[TIR], parts, tried)
                 for key, sites in self._new.items()
@@ -156,7 +164,8 @@ class FormSearch:
         """What each site is by default and in the programs of other forms, as far as they compile.
 
         One is not begun if there is no time left to compile it, and the one that wins, and to run
-        them. Those that are reached are noted, also those that fail.
+        them: by what the one before took, as the default may have been in the cache. Those that are
+        reached are noted, also those that fail.
         """
         program = self._program
         ways: dict[str, Mapping[str, str]] = {TIR: program.choices([])}
@@ -220,14 +229,15 @@ class FormSearch:
 def _calls(program: MeasuredProgram) -> dict[Key, list[CallSite]]:
     """The sites that have forms, those that records can't tell apart together."""
     found: dict[Key, list[CallSite]] = {}
+    several = [completed(program.function, given) for given in program.sizes]
     for site in program.sites:
         if site.name in program.free and any(c.implementation != TIR for c in site.candidates):
-            key = (call_identity(site.call), _sizes(program, site))
+            key = (call_identity(site.call), _sizes(several, site))
             found.setdefault(key, []).append(site)
     return found
 
 
-def _sizes(program: MeasuredProgram, site: CallSite) -> Sizes:
+def _sizes(several: Sequence[Mapping[str, int]], site: CallSite) -> Sizes:
     """What a call's unknown sizes are, by the names that its identity gives them.
 
     Of several assignments those behind the first have a number: ``s0``, ``s0.1``.
@@ -235,8 +245,7 @@ def _sizes(program: MeasuredProgram, site: CallSite) -> Sizes:
     names = {s.name: number for s, number in numbered_sizes(site.call).items()}
     return tuple(
         (f"{number}.{k}" if k else number, sizes[name])
-        for k, given in enumerate(program.sizes)
-        for sizes in [completed(program.function, given)]
+        for k, sizes in enumerate(several)
         for name, number in names.items()
         if name in sizes
     )
