@@ -256,6 +256,7 @@ def tune(
         session.is_short,
         () if chosen is None else tuple(chosen.report()),
         step.taken,
+        None if chosen is None else chosen.short,
     )
     if report is not None:
         found.save(report)

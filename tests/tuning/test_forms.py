@@ -160,6 +160,7 @@ def test_what_there_is_no_time_for_is_left_to_the_next_session(
 
     monkeypatch.setattr("unity.tuning.forms.search.time", Clock)
     search.run(4.0)  # the first of two
+    assert search.short is not None
     (record,) = records.forms()
     assert (record.form, record.tried) == ("direct", ("direct",))
     again = FormSearch(program, records, TARGET)

@@ -94,6 +94,8 @@ class TuningReport:
         short: Whether there was no time to confirm something that was found.
         forms: Calls that are computed in another form than by default.
         steps: What was done, and the seconds that each of it took.
+        forms_short: What a program of other forms takes to compile, about, where there was no time
+            to compile one more.
     """
 
     target: str
@@ -106,6 +108,7 @@ class TuningReport:
     short: bool = False
     forms: tuple[FormReport, ...] = ()
     steps: tuple[tuple[str, float], ...] = ()
+    forms_short: float | None = None
 
     @property
     def before(self) -> float:
@@ -157,6 +160,11 @@ class TuningReport:
         lines += [str(f) for f in self.forms]
         if self.steps:
             lines.append(", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.steps))
+        if self.forms_short is not None:
+            lines.append(
+                "there was no time to measure all forms of calls: the program in other forms takes "
+                f"{self.forms_short:.0f} s to compile"
+            )
         if self.short:
             lines.append(
                 "there was no time to confirm all that was found: what is left is not used, and "

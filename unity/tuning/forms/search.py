@@ -66,6 +66,8 @@ class FormSearch:
         self._probes = probes(program.sites, free)
         self._found: list[FormRecord] = []
         self._reached: set[str] = set()
+        self.short: float | None = None
+        """What a program of other forms takes to compile, where there was no time for one."""
         self._compile_seconds = self._call_seconds = 0.0
 
     @property
@@ -174,6 +176,7 @@ class FormSearch:
             begin = time.monotonic()
             running = _RUNS * (len(ways) + 1) * self._call_seconds
             if end is not None and begin + 2 * longest + running > end:
+                self.short = longest
                 break
             self._reached.add(name)
             if program.compile(name, said):
