@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,22 @@ def test_what_can_not_be_is_refused(args: tuple[str, ...], message: str) -> None
     result = CliRunner().invoke(app, args)
     assert isinstance(result.exception, UnityError)
     assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 119, 120, 200])
+def test_names_and_numbers_are_whole_or_cut_at_their_end_in_narrow_terminals(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is wrapped; the machine is told below where it is no column."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    made, name = records(tmp_path / "db.jsonl"), "fused_matmul_packed_add_divide_erf_add_multiply"
+    sizes = (("b", 1), ("h", 224), ("w", 224))
+    machine = made.bests()[0].target
+    made.add(Best("other", machine, sizes, "multi_level_tiles", "[]", 1e-6, 4e-6, "", name, "2026"))
+    shown = said("db", "show", str(tmp_path / "db.jsonl")).splitlines()
+    assert max(map(len, shown)) <= columns
+    rows = [line for line in shown if line.startswith("│")]
+    assert len(rows) == 3
+    assert [re.findall(r"\d\.\d\dx", row) for row in rows] == [["4.00x"], ["2.00x"], ["1.33x"]]
+    assert all(name.startswith(row[2:12]) for row in rows if "4.00x" in row)
+    assert any("haswell 2 threads" in line for line in shown)

@@ -17,8 +17,10 @@ from unity.tuning.budget import Budget
 from unity.tuning.cost import PriorModel
 from unity.tuning.in_program import settle
 from unity.tuning.records import Records
+from unity.tuning.search import PATIENCE
 from unity.tuning.session import Session
 from unity.tuning.spaces import Point
+from unity.tuning.spaces.generic import STRUCTURAL
 from unity.tuning.tasks import Task
 from unity.tuning.tasks.task import Place
 from unity.tuning.workers import Candidate, Measured, Measurer
@@ -222,3 +224,17 @@ def test_the_end_is_longer_where_what_is_fastest_is_compiled_anew(clock: Clock) 
     assert before is not None
     given.found(3, 2.0)
     assert given.settle_end == before - 6.0
+
+
+@pytest.mark.parametrize(("patience", "first"), [(PATIENCE, 1), (1.0, 0)])
+def test_where_time_is_short_rules_come_before_what_structure_alone_gives(
+    patience: float, first: int
+) -> None:
+    """The default is not laid out for that, either: it is known, and no candidate."""
+    (search,) = Session(tasks(MATMUL), Records(), PriorModel()).searches
+    search.patience = patience
+    spaces = [p.point.space for p in search.propose(4)[:2]]
+    assert [space for space in spaces if space in STRUCTURAL] == ["multi_level_tiles"] * first
+    assert (search.usual is None) == (patience < PATIENCE)
+    default = Point("rules", '{"decisions":{},"without":{}}')
+    assert default not in {p.point for p in search.propose(8)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +16,18 @@ from unity.errors import UnityError
 from unity.tuning.records import Best, FormRecord, Records, merge, prune
 from unity.tuning.session import Progress as State
 
+from .explain import WHOLE
 from .feeds import sizes_of
 from .model import read_model
 from .options import Options
 from .paths import program_in
 from .source import only_models
 
+_HEADINGS = ("kernel or call", "sizes", "us", "by default", "gain", "by", "machine", "date")
+_SHARES = {"kernel or call": 5, "sizes": 3, "by": 3}
+"""How what is cut shares what the other columns leave."""
+_NARROW, _LONG = 120, {"by default", "machine", "date"}
+"""Columns below which a terminal is shown records without some of it."""
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -100,7 +107,8 @@ def tune_model(
             scheduler=scheduler,
             device=device,
         )
-    console.print(str(found), soft_wrap=True)
+    told = found.text(console.width) if console.is_terminal else str(found)
+    console.print(told, soft_wrap=True)
     console.print(f"unity run {model} --db {db}   uses what is in {db}", soft_wrap=True)
 
 
@@ -113,20 +121,45 @@ def show_records(db: Path) -> None:
     if not db.exists():
         raise UnityError(f"there is no file {db}")
     records = Records(db, read_only=True)
-    table = Table("kernel or call", "sizes", "us", "by default", "gain", "by", "machine", "date")
     found: list[tuple[Best | FormRecord, str, str]] = []
     found += [(r, r.kernel, r.space) for r in records.bests()]
     found += [(r, r.call, f"{r.form}, not {r.usual}") for r in records.forms() if r.worth]
-    for record, of, by in sorted(found, key=lambda f: f[0].ratio):
-        sizes = ",".join(f"{name}={size}" for name, size in record.sizes)
-        table.add_row(
-            f"{record.about} ({of[:8]})", sizes, f"{record.seconds * 1e6:.1f}",
-            f"{record.reference * 1e6:.1f}", f"{1 / record.ratio:.2f}x", by,
-            _machine(record.target), record.date[:10],
-        )  # fmt: skip
+    rows = [_row(*each) for each in sorted(found, key=lambda f: f[0].ratio)]
     console = Console(highlight=False)
-    console.print(table)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WHOLE
+    console.print(_table(rows, console.width))
+    if console.width < _NARROW:
+        machines = sorted({_machine(record.target) for record, _, _ in found})
+        console.print("measured on", ", ".join(machines))
     console.print(f"{len(records)} records, {len(records.trials())} of them trials")
+
+
+def _row(record: Best | FormRecord, of: str, by: str) -> tuple[str, ...]:
+    """The cells of a record of some kernel or call, which something makes so fast."""
+    return (
+        f"{record.about} ({of[:8]})",
+        ",".join(f"{name}={size}" for name, size in record.sizes),
+        f"{record.seconds * 1e6:.1f}",
+        f"{record.reference * 1e6:.1f}",
+        f"{1 / record.ratio:.2f}x",
+        by,
+        _machine(record.target),
+        record.date[:10],
+    )
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> Table:
+    """Records as a table; names are cut where there is no room for all."""
+    shown = [k for k, h in enumerate(_HEADINGS) if width >= _NARROW or h not in _LONG]
+    needed = sum(3 + max(len(row[k]) for row in (_HEADINGS, *rows)) for k in shown) + 1
+    table = Table(expand=needed > width)
+    for k in shown:
+        share = _SHARES.get(_HEADINGS[k]) if needed > width else None
+        table.add_column(_HEADINGS[k], no_wrap=True, ratio=share)
+    for row in rows:
+        table.add_row(*(row[k] for k in shown))
+    return table
 
 
 def _machine(target: str) -> str:

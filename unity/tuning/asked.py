@@ -17,7 +17,7 @@ from .records.store import check_holds_records
 from .search import strategy
 from .spaces import ProgramSpace, SpaceProgram
 from .spaces.by_rules import NAME
-from .spaces.generic import PROGRAMS
+from .spaces.generic import STRUCTURAL
 from .tasks import Task
 
 
@@ -82,7 +82,7 @@ def check_spaces(spaces: Sequence[SpaceProgram], tasks: Sequence[Task]) -> None:
     Raises:
         UnityError: There is such a space.
     """
-    own = (NAME, *(p.__name__ for p in PROGRAMS))
+    own = {NAME, *STRUCTURAL}
     for program in spaces:
         name: object = getattr(program, "__name__", None)
         if not isinstance(name, str):

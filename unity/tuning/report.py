@@ -12,6 +12,9 @@ from typing import Any
 from unity import notebook
 from unity.errors import UnityError
 
+_WIDE, _NAME, _SHORT = 104, 40, 12
+"""Columns that a table needs, and those of a kernel's name: usually, and at least."""
+
 
 @dataclass(frozen=True, slots=True)
 class FormReport:
@@ -127,18 +130,26 @@ class TuningReport:
 
     def __str__(self) -> str:
         """As a table."""
-        lines = self._told()
-        lines.append(
-            f"{'kernel':40} {'calls':>5} {'trials':>6} {'us':>10} {'tuned us':>10} {'gain':>6}"
-        )
+        return self.text()
+
+    def text(self, width: int = _WIDE) -> str:
+        """As a table.
+
+        Args:
+            width: Columns that there are: in few, names are cut, and neither calls nor spaces told.
+        """
+        wide = width >= _WIDE
+        name = _NAME if wide else max(_SHORT, width - len(_heading("", 0, wide=False)))
+        lines = [*self._told(), _heading("kernel", name, wide=wide)]
         for k in self.kernels:
+            shown = k.shown if len(k.shown) <= name else f"{k.shown[: name - 1]}…"
+            line = f"{shown:{name}} {k.calls:5}" if wide else f"{shown:{name}}"
+            line += f" {k.trials:6} "
             if not k.before:
-                lines.append(f"{k.shown[:40]:40} {k.calls:5} {k.trials:6} not measured")
+                lines.append(f"{line}not measured")
                 continue
-            lines.append(
-                f"{k.shown[:40]:40} {k.calls:5} {k.trials:6} {k.before * 1e6:10.1f} "
-                f"{k.after * 1e6:10.1f} {k.gain:5.2f}x  {k.space if k.gain > 1 else ''}"
-            )
+            line += f"{k.before * 1e6:10.1f} {k.after * 1e6:10.1f} {k.gain:5.2f}x"
+            lines.append(f"{line}  {k.space}" if wide and k.gain > 1 else line)
         return "\n".join(lines)
 
     def _told(self) -> list[str]:
@@ -209,6 +220,11 @@ class TuningReport:
         except OSError as error:
             raise UnityError(f"the report can't be written to {where}: {error.strerror}") from error
         return written
+
+
+def _heading(kernel: str, name: int, *, wide: bool) -> str:
+    calls = f" {'calls':>5}" if wide else ""
+    return f"{kernel:{name}}{calls} {'trials':>6} {'us':>10} {'tuned us':>10} {'gain':>6}"
 
 
 def _chart(report: TuningReport, path: Path) -> bool:

@@ -28,6 +28,7 @@ from ..cost.features import Features
 from ..records import Best, Trial
 from ..spaces import Point, Space
 from ..spaces.by_rules import NAME as RULES
+from ..spaces.generic import STRUCTURAL
 from ..tasks import Task
 from ..workers import Measured
 from .strategies import Strategy
@@ -218,8 +219,11 @@ class Search:
 
     def _firsts(self) -> list[Proposal]:
         """Where the spaces begin; what the rules do by default is known: it takes its own time."""
-        points = [p for s in self._spaces.values() if (p := s.first(self._random)) is not None]
-        if self.patience < PATIENCE:  # laying it out costs as much as a candidate
+        spaces, short = [*self._spaces.values()], self.patience < PATIENCE
+        if short and RULES in self._spaces:  # what structure alone gives is mostly far behind rules
+            spaces = [s for s in spaces if s.name not in STRUCTURAL]
+        points = [p for s in spaces if (p := s.first(self._random)) is not None]
+        if short:  # laying out the default costs as much as a candidate
             default = {p for p in points if p.space == RULES}
             self._tried |= default
             self._ratios |= dict.fromkeys(default, 1.0)

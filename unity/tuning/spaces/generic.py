@@ -14,7 +14,8 @@ from .tensorized import tensorized
 from .tiles import multi_level_tiles
 
 PROGRAMS = (multi_level_tiles, rows_together, tensorized, packed)
-
+STRUCTURAL = frozenset(p.__name__ for p in PROGRAMS)
+"""What points call these spaces."""
 _ASKED = (packed,)
 """Of which not each step is known to be legal: copies in groups are not always cut for threads."""
 
