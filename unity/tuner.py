@@ -104,7 +104,8 @@ def tune(
         seconds: How long it may take, besides compiling the program as it is by default: about, as
             what is running when the time is over is waited for (compiling a candidate takes at
             most half a minute, one that hangs ten seconds). What there is no time left to confirm
-            at the end is not used, and is what the next session begins with.
+            at the end is not used, and is what the next session begins with. In less than 8 s for
+            each kernel only what rules may decide is searched, and `spaces`.
         sizes: What unknown sizes are while measuring: ``{"n": 128}``, or several values each,
             ``{"n": (16, 128)}``; a guess if not given. A kernel that is tuned for several has
             versions, of which sizes choose at run time.
@@ -224,6 +225,7 @@ def tune(
         programs: Sequence[SpaceProgram] = spaces
         session = Session(
             tasks, records, ranking, programs, strategy, seed, rules=rules,
+            tiles=not (rules and budget.is_short_for(len(tasks))),
             times=measurer.kernels(),
         )  # fmt: skip
         whole = None

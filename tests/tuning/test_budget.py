@@ -214,6 +214,8 @@ def test_the_end_is_longer_where_what_is_fastest_is_compiled_anew(clock: Clock) 
     given = Budget(60.0, begin=clock.now)
     assert given.forms_end == clock.now + 18.0
     assert given.build_seconds == 8.0
+    assert (given.is_short_for(7), given.is_short_for(8)) == (False, True)
+    assert not Budget(None).is_short_for(100)
     with given.compiling(counts=False, kernels=True):
         clock.now += 20.0
     assert given.begin == clock.now

@@ -20,6 +20,8 @@ _LEAST, _MOST = 0.1, 0.5
 """Shares of the time that are kept for the end, at least and at most."""
 _ANEW = 0.3
 """What is kept at least where the fastest have to be compiled anew for it."""
+_EACH = 8.0
+"""Seconds for each kernel, below which time is short."""
 _BUILDING, _SLOWEST = 0.1, 8.0
 """A candidate that takes longer to compile than this share of the time, and than so many seconds,
 is given up."""
@@ -65,6 +67,14 @@ class Budget:
             self.compile_seconds += took
         if not counts:
             self.begin += took
+
+    def is_short_for(self, kernels: int) -> bool:
+        """Whether there is no time to look for what some kernels may be by their structure alone.
+
+        That is mostly far behind what rules may decide, and to know what there is takes half a
+        second of each kernel.
+        """
+        return self.seconds is not None and self.seconds < _EACH * kernels
 
     def found(self, kernels: int, seconds: float) -> None:
         """Note that the program is compiled with some kernels laid out anew.
