@@ -2,7 +2,9 @@
 
 Sizes that are multiples of the same symbolic factor (``512 * n``, ``64 * n``) compare like
 numbers, so each factor has a region of the arena that is packed by the multiples alone. The arena's
-size is a formula, and so is every offset.
+size is a formula, and so is every offset. Where factors are many, as in a network that halves its
+images again and again, regions hold much that is not in use: pieces are stacked then, whatever
+their factors (`_stacked`).
 
 Every offset is aligned, whatever the symbols' values. If all multiples are rounded up to whole
 cache lines, offsets are plain products; where that would cost much (``16 * n`` bytes would take
@@ -13,16 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from math import gcd
 
 from unity.ir.arrays.aligned import LINE
-from unity.ir.dims import Dim, as_dim, ceildiv, dim_text, divisor, product
+from unity.ir.dims import Dim, as_dim, ceildiv, dim_max, dim_text, divisor, product
+from unity.ir.symbols.representative import representative
 
 ALIGNMENT = LINE
 """Every offset is a multiple of this many bytes, a cache line."""
 
 ROUNDING = 1 / 16
 """Offsets are plain products as long as that costs no more than this part of the memory."""
+
+GAIN = 1 / 16
+"""Offsets are maxima where that saves at least this part of the memory."""
+
+LONGEST = 64
+"""Maxima in the formula of an offset, at most: each is computed when a function starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +97,87 @@ def pack(pieces: Sequence[Piece]) -> Packing:
     >>> pack([Piece((n, 16), 4, 0, 1), Piece((n, 32), 4, 1, 2), Piece((n, 16), 4, 2, 3)])
     Packing(size=192*n, offsets=(128*n, 0, 128*n))
     """
+    return _in_regions(pieces, [_factors(p) for p in pieces])
+
+
+def pack_tightly(pieces: Sequence[Piece]) -> Packing:
+    """As `pack` does, or across factors where that takes less memory for sizes that are typical.
+
+    Offsets are formulas with maxima then, which take their time to make: this is for the plan that
+    is chosen.
+
+    >>> from unity.ir.dims import dim
+    >>> n, m = dim("n"), dim("m")
+    >>> pieces = [Piece((n, 16), 4, 0, 1), Piece((n, 16), 4, 1, 2), Piece((m, 16), 4, 2, 3)]
+    >>> [dim_text(pack(pieces).size), dim_text(pack_tightly(pieces).size)]
+    ['m * 64 + n * 128', 'n * 64 + max(m * 64, n * 64)']
+    """
+    keys = [_factors(p) for p in pieces]
+    regions = _in_regions(pieces, keys)
+    return regions if len(set(keys)) < 2 else _stacked(pieces, keys, regions.size) or regions
+
+
+def _factors(piece: Piece) -> tuple[str, ...]:
+    """What is symbolic of a piece's size: others with the same compare like numbers."""
+    return tuple(sorted(dim_text(d) for d in piece.dims if not isinstance(d, int)))
+
+
+def _in_regions(pieces: Sequence[Piece], keys: Sequence[tuple[str, ...]]) -> Packing:
+    """Each class of sizes in a region of its own."""
     classes: dict[tuple[str, ...], list[int]] = {}
-    factors: dict[tuple[str, ...], Dim] = {}
-    for i, piece in enumerate(pieces):
-        symbolic = sorted((dim_text(d), d) for d in piece.dims if not isinstance(d, int))
-        key = tuple(text for text, _ in symbolic)
+    for i, key in enumerate(keys):
         classes.setdefault(key, []).append(i)
-        factors[key] = product(d for _, d in symbolic)
     offsets: list[Dim] = [0] * len(pieces)
     total: Dim = 0
-    for key, members in classes.items():
-        region = _region([pieces[i] for i in members], factors[key])
+    for members in classes.values():
+        factor = product(d for d in pieces[members[0]].dims if not isinstance(d, int))
+        region = _region([pieces[i] for i in members], factor)
         for i, offset in zip(members, region.offsets, strict=True):
             offsets[i] = as_dim(total + offset)
         total = as_dim(total + region.size)
     return Packing(total, tuple(offsets))
+
+
+def _stacked(
+    pieces: Sequence[Piece], keys: Sequence[tuple[str, ...]], regions: Dim
+) -> Packing | None:
+    """Pieces above each other as they lie where sizes are typical.
+
+    Each begins where the last ends of those that lie below it and are in use at once with it: a
+    maximum, so that no two overlap whatever sizes are.
+
+    Returns:
+        None where formulas grow long, or hardly less than `regions` is gained.
+    """
+    sizes = [_aligned(product(p.dims) * p.item) for p in pieces]
+    spans = [_Span(representative(s), p.start, p.end) for s, p in zip(sizes, pieces, strict=True)]
+    least, places = _best(spans)
+    if least > representative(regions) * (1 - GAIN):
+        return None
+    offsets: list[Dim] = [0] * len(pieces)
+    lengths = [0] * len(pieces)  # how many maxima the formula of an offset holds
+    placed, below, tops = _Timeline(spans), dict[int, set[int]](), set[int]()
+
+    def above(those: Collection[int]) -> tuple[Dim, int]:
+        """The end of the last of some pieces, and how many maxima its formula holds."""
+        last: dict[tuple[Dim, tuple[str, ...]], int] = {}
+        for j in sorted(those, key=lambda j: spans[j].size):
+            last[offsets[j], keys[j]] = j  # of a class the largest, where they begin at one place
+        ends = [offsets[j] + sizes[j] for j in last.values()]
+        length = sum(lengths[j] for j in last.values()) + max(0, len(last) - 1)
+        return reduce(dim_max, ends, 0), length
+
+    for i in sorted(range(len(pieces)), key=lambda i: (places[i], i)):
+        met = set(placed.meeting(spans[i]))
+        direct = {j for j in met if not any(j in below[k] for k in met)}
+        offsets[i], lengths[i] = above(direct)
+        if lengths[i] > LONGEST:
+            return None
+        below[i] = met
+        tops = tops - met | {i}
+        placed.add(i)
+    size, length = above(tops)
+    return None if length > LONGEST else Packing(size, tuple(offsets))
 
 
 def _region(pieces: Sequence[Piece], factor: Dim) -> Packing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -29,9 +29,9 @@ from unity.ir.visit import type_symbols, walk_bindings
 from ...passes import Context, Pass, Sight
 from ..rewriter import BodyRewriter
 from ..symbols import shape_of
-from .arena import Packing, pack
+from .arena import Packing, pack, pack_tightly
 from .liveness import KernelCall, Liveness, Storage
-from .storage_groups import Groups, placed, put_copies
+from .storage_groups import Group, Groups, placed, put_copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,25 @@ class _Plan:
     """An arena, where each storage begins in it, and what became of kernel calls.
 
     Attributes:
+        groups: What lies together.
         packing: The arena.
-        offsets: Where each storage begins.
         dropped: The bindings of calls that have nothing left to do.
         overwriting: The kernels that write over an input somewhere.
     """
 
+    groups: Sequence[Group]
     packing: Packing
-    offsets: Mapping[Var, Dim]
     dropped: set[Var]
     overwriting: set[str]
+
+    @property
+    def offsets(self) -> Mapping[Var, Dim]:
+        """Where each storage begins."""
+        return placed(self.groups, self.packing.offsets)
+
+    def packed_tightly(self) -> _Plan:
+        """The plan that is carried out."""
+        return replace(self, packing=pack_tightly([g.piece() for g in self.groups]))
 
 
 class _Planner:
@@ -140,15 +149,15 @@ class _Planner:
             if isinstance(b.value, Function)
         }
         pieces = [s for s in live.storages.values() if _fits(s, scope)]
-        plan = self.best(pieces, live)
-        if not plan.offsets and not inner:
+        plan = self.best(pieces, live).packed_tightly()
+        if not plan.groups and not inner:
             return f
         for name in plan.overwriting:
             kernel = self.kernel(name)
             self.marked[name] = replace(kernel, attrs=kernel.attrs.with_(noalias=False))
         arena = Var("arena", ObjectType())
         new = _Placer(self.module, arena, plan, inner).function(f)
-        if not plan.offsets:
+        if not plan.groups:
             return new
         size = Call(Op("memory.alloc_arena"), (ShapeValue((plan.packing.size,)),))
         first = BindingBlock((VarBinding(arena, size),))
@@ -194,8 +203,7 @@ class _Planner:
             groups.put(target, source, 0)
             overwriting.add(call.kernel)
         found = groups.all()
-        packing = pack([g.piece() for g in found])
-        return _Plan(packing, placed(found, packing.offsets), dropped, overwriting)
+        return _Plan(found, pack([g.piece() for g in found]), dropped, overwriting)
 
     def copied(
         self, call: KernelCall, live: Liveness, planned: Groups
@@ -304,6 +312,7 @@ class _Placer(BodyRewriter):
         super().__init__(module)
         self.arena = arena
         self.plan = plan
+        self.offsets = plan.offsets
         self.closures = closures
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
@@ -311,10 +320,10 @@ class _Placer(BodyRewriter):
             return self.closures.get(var, value)
         if var in self.plan.dropped:
             return Tuple(())
-        if var not in self.plan.offsets or not isinstance(value, Call):
+        if var not in self.offsets or not isinstance(value, Call):
             return value
         assert isinstance(var.type, TensorType)
-        args = (self.arena, ShapeValue((self.plan.offsets[var],)), value.args[0])
+        args = (self.arena, ShapeValue((self.offsets[var],)), value.args[0])
         return Call(Op("memory.view"), args, Attrs(dtype=var.type.dtype), value.span)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.rotation import examples
 from tests.transform.cases import apply, becomes, floats, keeps_meaning
-from unity.ir.dims import Dim, Symbol, dim, evaluate
+from unity.ir.dims import Dim, Symbol, dim, dim_text, evaluate, floordiv, product
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate
@@ -27,7 +28,13 @@ from unity.transform.graph import (
     arena_bytes,
     peak_bytes,
 )
-from unity.transform.graph.memory.arena import ALIGNMENT, Piece, pack
+from unity.transform.graph.memory.arena import (
+    ALIGNMENT,
+    Packing,
+    Piece,
+    pack,
+    pack_tightly,
+)
 
 N, M = dim("n"), dim("m")
 PLAN: list[Pass] = [LegalizeOps(), MarkInPlace(), LowerCalls(), PlanMemory()]
@@ -279,10 +286,12 @@ def pieces(seed: int) -> list[Piece]:
 
 
 @settings(max_examples=examples(20))
-@given(st.integers(0, 10_000), st.integers(0, 99), st.integers(0, 9))
-def test_pieces_in_use_at_one_time_do_not_overlap(seed: int, n: int, m: int) -> None:
-    wanted = pieces(seed)
-    packing = pack(wanted)
+@given(st.sampled_from([pack, pack_tightly]), st.integers(0, 10_000), st.integers(0, 99))
+def test_pieces_in_use_at_one_time_do_not_overlap(
+    packed: Callable[[Sequence[Piece]], Packing], seed: int, n: int
+) -> None:
+    wanted, m = pieces(seed), seed % 10
+    packing = packed(wanted)
     values: dict[Symbol, int] = {N: n, M: m, dim("k", multiple_of=16): 16 * m}
     total = evaluate(packing.size, values)
     placed: list[tuple[Piece, int, int]] = []
@@ -305,6 +314,36 @@ def test_packing_is_no_worse_than_what_is_ever_in_use_here() -> None:
     nested = [Piece((64,), 4, i, 20 - i) for i in range(10)]
     assert pack(nested).size == 10 * 256
     assert pack([]).size == 0
+
+
+def test_images_that_are_halved_take_turns() -> None:
+    """Each stage's images lie where those of the stage before did, whatever their size is."""
+    stages: list[Piece] = []
+    size, channels = dim("h", min=1), 16
+    for stage in range(4):
+        stages += [
+            Piece((size, size, channels), 4, 2 * stage, 2 * stage + 1),
+            Piece((size, size, channels), 4, 2 * stage + 1, 2 * stage + 2),
+        ]
+        size, channels = floordiv(size + 1, 2), 2 * channels
+    packing = pack_tightly(stages)
+    for h in (224, 32, 33, 7, 1):
+        given_size = {dim("h", min=1): h}
+        used = [evaluate(product(p.dims) * p.item, given_size) for p in stages]
+        assert evaluate(packing.size, given_size) <= max(a + b for a, b in pairwise(used)) * 1.2
+        regions = evaluate(pack(stages).size, given_size)
+        assert evaluate(packing.size, given_size) <= regions * 0.6
+    chain = [Piece((dim(f"n{k}"),), 4, k, k + 1) for k in range(40)]
+    assert len(dim_text(pack_tightly(chain).size)) < 2000
+
+
+def test_formulas_that_grow_long_are_not_taken() -> None:
+    crowd = [
+        Piece((dim(f"n{k % 9}"), dim(f"m{k % 7}")), 4, k % 50, k % 50 + 3 + k % 11)
+        for k in range(400)
+    ]
+    packing = pack_tightly(crowd)
+    assert max(len(dim_text(o)) for o in packing.offsets) < 20_000
 
 
 def test_small_multiples_of_a_symbol_waste_no_more_than_a_few_lines() -> None:
