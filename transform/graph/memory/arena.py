@@ -163,9 +163,9 @@ def _stacked(
         last: dict[tuple[Dim, tuple[str, ...]], int] = {}
         for j in sorted(those, key=lambda j: spans[j].size):
             last[offsets[j], keys[j]] = j  # of a class the largest, where they begin at one place
-        ends = [offsets[j] + sizes[j] for j in last.values()]
+        ends: list[Dim] = [0, *(offsets[j] + sizes[j] for j in last.values())]
         length = sum(lengths[j] for j in last.values()) + max(0, len(last) - 1)
-        return reduce(dim_max, ends, 0), length
+        return reduce(dim_max, ends), length
 
     for i in sorted(range(len(pieces)), key=lambda i: (places[i], i)):
         met = set(placed.meeting(spans[i]))

@@ -319,7 +319,9 @@ def test_packing_is_no_worse_than_what_is_ever_in_use_here() -> None:
 def test_images_that_are_halved_take_turns() -> None:
     """Each stage's images lie where those of the stage before did, whatever their size is."""
     stages: list[Piece] = []
-    size, channels = dim("h", min=1), 16
+    h = dim("h", min=1)
+    size: Dim = h
+    channels = 16
     for stage in range(4):
         stages += [
             Piece((size, size, channels), 4, 2 * stage, 2 * stage + 1),
@@ -327,8 +329,8 @@ def test_images_that_are_halved_take_turns() -> None:
         ]
         size, channels = floordiv(size + 1, 2), 2 * channels
     packing = pack_tightly(stages)
-    for h in (224, 32, 33, 7, 1):
-        given_size = {dim("h", min=1): h}
+    for pixels in (224, 32, 33, 7, 1):
+        given_size = {h: pixels}
         used = [evaluate(product(p.dims) * p.item, given_size) for p in stages]
         assert evaluate(packing.size, given_size) <= max(a + b for a, b in pairwise(used)) * 1.2
         regions = evaluate(pack(stages).size, given_size)
