@@ -62,9 +62,10 @@ MOST_STEPS = 16
 """Steps in a row, at most."""
 MOST_RUNS = 64
 """Runs of steps, at most."""
-SHARED_ROWS = 24
-"""Rows whose tiles share what they ask for where their number is unknown, about: what so many take
-to compute is time enough for a panel to come. By few more the memory is asked too much at once."""
+SHARERS = 2
+"""Tiles of an unknown number that share what they ask for. By four, a panel comes more evenly where
+rows are many (1.02 to 1.05 times as fast from 20 on), but only half of it where there are two tiles
+(0.75 to 0.9 times as fast at 10 and 12 rows; AMD Zen 3)."""
 LEAST_ROWS = 4
 """Rows for which weights are asked for: fewer do so little that the memory's own prefetching keeps
 up, and asking before each step would cost a twentieth of it."""
@@ -397,9 +398,9 @@ def _ahead(
         further = max(1, sch.target.machine.ahead_bytes // each)
         _written_out(sch, sch.prefetch(sums, index, step, step, None, further))
         return step
-    share = None
-    if product.rows is None:  # a number of lines for each step, which no loop has to count
-        share = max(2, SHARED_ROWS // how.rows)
+    share = (
+        SHARERS if product.rows is None else None
+    )  # a number of lines, which no loop has to count
     lines = sch.prefetch(
         sums, index, following, tile, tile, all_share=share is not None, sharers=share
     )

@@ -195,7 +195,7 @@ def test_tiles_of_unknown_rows_ask_without_conditions() -> None:
     func = kernel((ROWS, 64), (3, 64, 64), 192)
     sch = default_schedule(func, replace(WIDE, l2_bytes=64 << 10))
     asking = [step.args[6:9] for step in sch.trace if step.name == "prefetch"]
-    assert asking == [(None, True, 4)]
+    assert asking == [(None, True, 2)]
     low = after(sch.kernel(), *lowering())
     loops = [s for s in walk_stmt(low.body) if isinstance(s, For)]
     asking_ones = [s for s in loops if any(isinstance(x, Evaluate) for x in walk_stmt(s.body))]
