@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unity
+from unity.codegen.workers.child import Child, Message
 from unity.errors import UnityError
 from unity.script import parse
 from unity.tuning.agreement import TOLERANCE
@@ -64,4 +65,60 @@ def test_what_crashes_leaves_the_others_to_run(tmp_path: Path) -> None:
     assert seconds < 10.0
     assert runs.times(["tir", "crashes"], 0.01) == [float("inf")] * 2
     assert runs.kernels(["crashes"]) == [[]]
+    runs.forget()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kills a process by its id")
+def test_a_child_that_died_idle_is_told_again_what_results_are(tmp_path: Path) -> None:
+    runs = RunsInChild(lambda: INPUTS, TOLERANCE, tmp_path)
+
+    def killed() -> None:
+        process = runs._child._process
+        assert process is not None
+        process.kill()
+        process.wait()
+
+    assert runs.take("tir", compiled(DOUBLED)) is None
+    killed()
+    assert "differs from ours by 0.25" in str(runs.take("wrong", compiled(WRONG)))
+    killed()
+    (seconds,) = runs.times(["tir"], 0.01)
+    assert seconds < 10.0
+    runs.forget()
+
+
+def test_where_nothing_can_be_written_a_program_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(value: object, folder: Path) -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("unity.tuning.runs.in_child.written", full)
+    runs = in_child(tmp_path)
+    with pytest.raises(UnityError, match="arguments can't be written: No space left"):
+        runs.take("tir", compiled(DOUBLED))
+    runs.forget()
+
+
+def test_what_is_wrong_when_a_child_is_told_again_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another child finds the program's file gone: it does not time what it does not have."""
+    answers: dict[str, Message] = {"begin": {}, "take": {"wrong": None}, "times": {"times": [1.0]}}
+
+    def ask(child: Child, request: Mapping[str, object], seconds: float) -> Message:
+        return dict(answers[str(request["do"])])
+
+    monkeypatch.setattr(Child, "ask", ask)
+    monkeypatch.setattr(Child, "start", lambda child: None)
+    runs = RunsInChild(lambda: INPUTS, TOLERANCE, tmp_path)
+    runs._child.started = 1
+    assert runs.take("tir", compiled(DOUBLED)) is None
+    wrong: tuple[Message, ...] = ({"error": "no file"}, {"wrong": "it differs"})
+    for answer in wrong:
+        answers["take"] = answer
+        runs._child.started += 1
+        assert runs.times(["tir"], 0.01) == [float("inf")]
+    answers["take"] = {"wrong": None}
+    assert runs.times(["tir"], 0.01) == [1.0]
     runs.forget()

@@ -2,7 +2,7 @@
 
 Another form makes other kernels, so it is chosen before theirs are searched. Programs in which
 calls have their second, their third form are compiled and run by turns with the default, in one
-child, so that what crashes or hangs costs itself alone; kernels are timed within them
+child, so that what crashes or hangs ends no session; kernels are timed within them
 (`mixture.py`). The program of the forms that won is then compared as a whole with the default's: if
 it is not faster, no form is used. What is measured is recorded, also that a call stays what it is:
 a session that knows of no other form measures it no more.

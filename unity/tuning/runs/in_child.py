@@ -1,4 +1,8 @@
-"""Programs run in a child, which gets them as files: what crashes or hangs costs itself alone."""
+"""Programs run in a child, which gets them as files: one that crashes or hangs ends no session.
+
+One that does when it is taken costs itself alone. What several are asked for together is not known
+of any of them where one crashes or hangs.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ from unity.runtime.executable import Executable
 from ..kernel_times import Calls
 from ..workers.program import written
 
-_START_SECONDS = 60.0
-"""How long the child may take to start, and for what it is asked besides running."""
+_START_SECONDS, _READ_SECONDS = 60.0, 20.0
+"""How long the child may take to start, and to read a program."""
 _TURNS = 50
 """Runs of a program, at most, that what it is asked may need."""
 
@@ -58,7 +62,7 @@ class RunsInChild:
         request: Message = {"do": "take", "name": name, "path": str(path)}
         wrong: object = ""
         try:
-            wrong = self._asked(request, self._patience)["wrong"]
+            wrong = self._asked(request, _READ_SECONDS + self._patience)["wrong"]
         finally:
             if wrong is not None:
                 path.unlink()
@@ -97,6 +101,7 @@ class RunsInChild:
     def forget(self) -> None:
         """End the child, and remove the files."""
         self._child.close()
+        self._knows = 0
         for path in self._paths.values():
             path.unlink(missing_ok=True)
         self._paths.clear()
@@ -107,23 +112,42 @@ class RunsInChild:
         Raises:
             UnityError: It gives no answer, or says what is wrong.
         """
+        self._child.start()
+        if self._knows != self._child.started:
+            self._begin()
+        return self._told(request, seconds)
+
+    def _told(self, request: Message, seconds: float) -> Mapping[str, object]:
+        """What the child that runs answers; not what one does that takes its place."""
+        started = self._child.started
         try:
-            if self._child.started == 0 or self._knows != self._child.started:
-                self._begin()
-            answer = self._child.ask(request, seconds + _START_SECONDS)
+            answer = self._child.ask(request, seconds)
         except ChildError as error:
-            self._knows = -1
             raise UnityError(f"running: {error}") from error
+        if self._child.started != started:
+            raise UnityError("running: it ended")
         if "error" in answer:
             raise UnityError(str(answer["error"]))
         return answer
 
     def _begin(self) -> None:
+        """Tell a child that has just been started what there is.
+
+        Raises:
+            UnityError: It can't be told, or a program does not run any more as it did.
+        """
+        started = self._child.started
         if self._arguments is None:
-            self._arguments = [[written(a, self._folder) for a in args] for args in self._inputs()]
+            inputs = self._inputs()
+            try:
+                self._arguments = [[written(a, self._folder) for a in args] for args in inputs]
+            except OSError as error:
+                raise UnityError(f"arguments can't be written: {error.strerror}") from error
         told = {"do": "begin", "arguments": self._arguments, "tolerance": self._tolerance}
-        self._child.ask(told, _START_SECONDS)
+        self._told(told, _START_SECONDS)
         for name, path in self._paths.items():
-            again = {"do": "take", "name": name, "path": str(path)}
-            self._child.ask(again, self._patience + _START_SECONDS)
-        self._knows = self._child.started
+            again: Message = {"do": "take", "name": name, "path": str(path)}
+            wrong = self._told(again, _READ_SECONDS + self._patience)["wrong"]
+            if wrong is not None:
+                raise UnityError(f"{name} was right before: {wrong}")
+        self._knows = started
