@@ -19,8 +19,18 @@ from functools import reduce
 from math import gcd
 
 from unity.ir.arrays.aligned import LINE
-from unity.ir.dims import Dim, as_dim, ceildiv, dim_max, dim_text, divisor, product
-from unity.ir.symbols.representative import representative
+from unity.ir.dims import (
+    Dim,
+    as_dim,
+    ceildiv,
+    dim_max,
+    dim_text,
+    divisor,
+    evaluate,
+    product,
+    symbols_of,
+)
+from unity.ir.symbols.representative import of_symbol, representative
 
 ALIGNMENT = LINE
 """Every offset is a multiple of this many bytes, a cache line."""
@@ -29,7 +39,9 @@ ROUNDING = 1 / 16
 """Offsets are plain products as long as that costs no more than this part of the memory."""
 
 GAIN = 1 / 16
-"""Offsets are maxima where that saves at least this part of the memory."""
+"""Offsets are maxima where that saves at least this part of the memory for sizes that are typical,
+and costs no more than this where one of them is so many times as large, or as small:"""
+FAR = 16
 
 LONGEST = 64
 """Maxima in the formula of an offset, at most: each is computed when a function starts."""
@@ -152,8 +164,9 @@ def _stacked(
     sizes = [_aligned(product(p.dims) * p.item) for p in pieces]
     spans = [_Span(representative(s), p.start, p.end) for s, p in zip(sizes, pieces, strict=True)]
     least, places = _best(spans)
-    if least > representative(regions) * (1 - GAIN):
+    if least >= representative(regions) * (1 - GAIN):
         return None
+    multiples = [_span(p, 1).size for p in pieces]
     offsets: list[Dim] = [0] * len(pieces)
     lengths = [0] * len(pieces)  # how many maxima the formula of an offset holds
     placed, below, tops = _Timeline(spans), dict[int, set[int]](), set[int]()
@@ -161,7 +174,7 @@ def _stacked(
     def above(those: Collection[int]) -> tuple[Dim, int]:
         """The end of the last of some pieces, and how many maxima its formula holds."""
         last: dict[tuple[Dim, tuple[str, ...]], int] = {}
-        for j in sorted(those, key=lambda j: spans[j].size):
+        for j in sorted(those, key=lambda j: multiples[j]):
             last[offsets[j], keys[j]] = j  # of a class the largest, where they begin at one place
         ends: list[Dim] = [0, *(offsets[j] + sizes[j] for j in last.values())]
         length = sum(lengths[j] for j in last.values()) + max(0, len(last) - 1)
@@ -177,7 +190,22 @@ def _stacked(
         tops = tops - met | {i}
         placed.add(i)
     size, length = above(tops)
-    return None if length > LONGEST else Packing(size, tuple(offsets))
+    if length > LONGEST or not _is_less(size, regions):
+        return None
+    return Packing(size, tuple(offsets))
+
+
+def _is_less(size: Dim, regions: Dim) -> bool:
+    """Whether a size is no larger than another one, or hardly, also where sizes are not typical."""
+    typical = {s: of_symbol(s) for s in symbols_of(size, regions)}
+    for symbol, value in typical.items():
+        facts = symbol.facts
+        for other in (value // FAR, value * FAR):
+            other = max(facts.min, other if facts.max is None else min(facts.max, other))
+            values = {**typical, symbol: -(-other // facts.multiple_of) * facts.multiple_of}
+            if evaluate(size, values) > evaluate(regions, values) * (1 + GAIN):
+                return False
+    return True
 
 
 def _region(pieces: Sequence[Piece], factor: Dim) -> Packing:

@@ -149,7 +149,7 @@ class _Planner:
             if isinstance(b.value, Function)
         }
         pieces = [s for s in live.storages.values() if _fits(s, scope)]
-        plan = self.best(pieces, live).packed_tightly()
+        plan = self.tightest(pieces, live)
         if not plan.groups and not inner:
             return f
         for name in plan.overwriting:
@@ -163,9 +163,19 @@ class _Planner:
         first = BindingBlock((VarBinding(arena, size),))
         return replace(new, body=Body(_merged(first, new.body.blocks), new.body.result))
 
-    def best(self, pieces: list[Storage], live: Liveness) -> _Plan:
+    def tightest(self, pieces: list[Storage], live: Liveness) -> _Plan:
         """The plan that leaves out as many copies as it can without taking more memory."""
         plain = self.planned(pieces, live, frozenset())
+        best = self.best(pieces, live, plain)
+        found = best.packed_tightly()
+        if best is not plain:  # chosen by a packing that may take more
+            other = plain.packed_tightly()
+            if not _at_most(found.packing.size, other.packing.size):
+                return other
+        return found
+
+    def best(self, pieces: list[Storage], live: Liveness, plain: _Plan) -> _Plan:
+        """The plan that leaves out as many copies as it can, given the one that leaves out none."""
         copying = [c.var for c in live.calls if "copies" in self.attrs(c.kernel)]
         if not self.without_copies or not copying:
             return plain

@@ -272,6 +272,11 @@ def kernel(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
     assert LiftTemporaries()(module, Context()) is module
 
 
+ONE, FEW = dim("one", typical=1), dim("few", max=3)
+ALIKE: list[list[Dim]] = [[floordiv(N + 15, 16)], [floordiv(N, 128), N], [ONE], [ONE, M], [FEW]]
+"""Sizes of which different multiples are the same where symbols are typical, in whole lines."""
+
+
 def pieces(seed: int) -> list[Piece]:
     rng = Random(seed)
     found: list[Piece] = []
@@ -279,20 +284,14 @@ def pieces(seed: int) -> list[Piece]:
     for _ in range(rng.randint(1, 24)):
         start = rng.randint(0, 12)
         factors: list[Dim] = [rng.choice([1, 3, 16, 100])]
-        factors += rng.choice([[], [N], [M], [N, M], [N + 1], [multiple]])
+        factors += rng.choice([[], [N], [M], [N, M], [N + 1], [multiple], *ALIKE])
         rng.shuffle(factors)
         found.append(Piece(tuple(factors), rng.choice([1, 4, 8]), start, start + rng.randint(0, 5)))
     return found
 
 
-@settings(max_examples=examples(20))
-@given(st.sampled_from([pack, pack_tightly]), st.integers(0, 10_000), st.integers(0, 99))
-def test_pieces_in_use_at_one_time_do_not_overlap(
-    packed: Callable[[Sequence[Piece]], Packing], seed: int, n: int
-) -> None:
-    wanted, m = pieces(seed), seed % 10
-    packing = packed(wanted)
-    values: dict[Symbol, int] = {N: n, M: m, dim("k", multiple_of=16): 16 * m}
+def assert_apart(wanted: Sequence[Piece], packing: Packing, values: dict[Symbol, int]) -> None:
+    """Each piece lies within the arena, on a cache line, and over none that is in use with it."""
     total = evaluate(packing.size, values)
     placed: list[tuple[Piece, int, int]] = []
     for piece, offset in zip(wanted, packing.offsets, strict=True):
@@ -308,12 +307,52 @@ def test_pieces_in_use_at_one_time_do_not_overlap(
             assert a1 <= b0 or b1 <= a0
 
 
+@settings(max_examples=examples(20))
+@given(st.sampled_from([pack, pack_tightly]), st.integers(0, 10_000), st.integers(0, 999))
+def test_pieces_in_use_at_one_time_do_not_overlap(
+    packed: Callable[[Sequence[Piece]], Packing], seed: int, n: int
+) -> None:
+    wanted, m = pieces(seed), seed % 10
+    packing = packed(wanted)
+    values: dict[Symbol, int] = {N: n, M: m, dim("k", multiple_of=16): 16 * m}
+    values |= {ONE: 7 * n, FEW: seed % 4}
+    assert_apart(wanted, packing, values)
+
+
 def test_packing_is_no_worse_than_what_is_ever_in_use_here() -> None:
     chain = [Piece((64,), 4, i, i + 1) for i in range(10)]
     assert pack(chain).size == 2 * 256
     nested = [Piece((64,), 4, i, 20 - i) for i in range(10)]
     assert pack(nested).size == 10 * 256
     assert pack([]).size == 0
+
+
+def test_the_largest_of_pieces_is_the_largest_for_all_sizes() -> None:
+    """Also where two multiples take as many lines for sizes that are typical."""
+    pixels = floordiv(N + 15, 16)
+    wanted = [
+        Piece((4, pixels), 4, 0, 0),
+        Piece((2, pixels), 4, 2, 4),
+        Piece((4, N), 4, 5, 7),
+        Piece((4, pixels), 4, 0, 3),
+    ]
+    packing = pack_tightly(wanted)
+    assert packing != pack(wanted)
+    assert_apart(wanted, packing, {N: 640})
+
+
+@pytest.mark.parametrize("seed", [63, 302, 371, 413, 805, 986, 1006, 1251])  # these were wrong once
+def test_what_is_alike_where_sizes_are_typical_is_not_elsewhere(seed: int) -> None:
+    """Of pieces that begin at one place the largest is it for all sizes."""
+    rng = Random(seed)
+    wanted: list[Piece] = []
+    for _ in range(rng.randint(3, 7)):
+        start = rng.randint(0, 5)
+        factors: list[Dim] = [rng.choice([1, 2, 4, 16]), *rng.choice([[N], *ALIKE])]
+        wanted.append(Piece(tuple(factors), 4, start, start + rng.randint(0, 3)))
+    packing = pack_tightly(wanted)
+    for n in (640, 7, 0):
+        assert_apart(wanted, packing, {N: n, M: n % 10, ONE: 7 * n, FEW: n % 4})
 
 
 def test_images_that_are_halved_take_turns() -> None:
