@@ -40,8 +40,10 @@ ROUNDING = 1 / 16
 
 GAIN = 1 / 16
 """Offsets are maxima where that saves at least this part of the memory for sizes that are typical,
-and costs no more than this where one of them is so many times as large, or as small:"""
+and costs no more than this where one of them is `FAR` times as large."""
+
 FAR = 16
+"""What is so many times what is typical is large."""
 
 LONGEST = 64
 """Maxima in the formula of an offset, at most: each is computed when a function starts."""
@@ -196,15 +198,14 @@ def _stacked(
 
 
 def _is_less(size: Dim, regions: Dim) -> bool:
-    """Whether a size is no larger than another one, or hardly, also where sizes are not typical."""
+    """Whether a size is no larger than another one, or hardly, where one symbol is large."""
     typical = {s: of_symbol(s) for s in symbols_of(size, regions)}
     for symbol, value in typical.items():
         facts = symbol.facts
-        for other in (value // FAR, value * FAR):
-            other = max(facts.min, other if facts.max is None else min(facts.max, other))
-            values = {**typical, symbol: -(-other // facts.multiple_of) * facts.multiple_of}
-            if evaluate(size, values) > evaluate(regions, values) * (1 + GAIN):
-                return False
+        large = FAR * max(value, 1) if facts.max is None else min(FAR * max(value, 1), facts.max)
+        values = {**typical, symbol: large // facts.multiple_of * facts.multiple_of}
+        if evaluate(size, values) > evaluate(regions, values) * (1 + GAIN):
+            return False
     return True
 
 
