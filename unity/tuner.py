@@ -181,8 +181,8 @@ def tune(
             Measurer(context.target, fleet, build_seconds=budget.build_seconds)
         )  # its children start while the program is compiled
 
-        def find_tasks() -> list[Task]:
-            with budget.compiling(counts=True):
+        def find_tasks(*, again: bool = False) -> list[Task]:
+            with budget.compiling(counts=True, kernels=again):  # what it takes is noted once
                 formed = forms_by_record(passes, records, context.target)
                 return _wanted(tasks_of(module, formed, context, several), kernels)
 
@@ -195,10 +195,11 @@ def tune(
                     passes, module, context, None, several, default_folder(), others=False
                 )
                 program.runs = RunsInChild(lambda: program.inputs, program.tolerance, folder)
+                ending.callback(program.runs.forget)
                 chosen = FormSearch(program, records, context.target)
             try:
                 if _measured(chosen, budget, step):
-                    tasks = find_tasks()
+                    tasks = find_tasks(again=True)
             except KeyboardInterrupt:
                 stopped = True
 
@@ -247,6 +248,7 @@ def tune(
                 whole = _whole(session, chosen, build_formed, measurer, folder, budget)
         except KeyboardInterrupt:
             stopped = True
+            session.set_aside(session.unconfirmed())
     found = TuningReport(
         key_of_target(context.target),
         session.trials,

@@ -228,6 +228,19 @@ def test_the_end_is_longer_where_what_is_fastest_is_compiled_anew(clock: Clock) 
     assert given.settle_end == before - 6.0
 
 
+@pytest.mark.parametrize(("seconds", "kernels"), [(60.0, 12), (120.0, 40), (300.0, 1000)])
+def test_however_much_was_found_there_is_time_to_measure_it(
+    seconds: float, kernels: int, clock: Clock
+) -> None:
+    given = Budget(seconds, clock.now, compile_seconds=4.0, anew=True)
+    assert given.search_end is not None
+    assert given.settle_end is not None
+    clock.now = given.search_end
+    left = given.settle_end - clock.now
+    given.found(kernels, 1.5)
+    assert given.settle_end - clock.now == pytest.approx(left / 2)
+
+
 @pytest.mark.parametrize(("patience", "first"), [(PATIENCE, 1), (1.0, 0)])
 def test_where_time_is_short_rules_come_before_what_structure_alone_gives(
     patience: float, first: int

@@ -23,6 +23,7 @@ from unity.tuning.forms import FormSearch
 from unity.tuning.kernel_times import KernelTimes
 from unity.tuning.measured_program import Said
 from unity.tuning.records import FormRecord, Records
+from unity.tuning.runs import RunsInChild
 from unity.tuning.session import Session
 from unity.tuning.tasks.task import Place
 from unity.tuning.workers.machine_key import key_of_target
@@ -345,3 +346,18 @@ def test_recorded_forms_are_those_of_the_kernels_that_are_tuned(
     found = unity.tune(twice(), threads=1, trials=1, db=records.path, forms=False)
     assert {k.name for k in found.kernels} <= {*kernels}
     assert {name for name, _ in places} == {*kernels}
+
+
+@pytest.mark.long("compiles a program, and starts the children of a session")
+def test_the_child_ends_where_measuring_forms_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def stopped(search: FormSearch, end: float | None) -> None:
+        asked.append("run")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FormSearch, "begin", lambda search: True)
+    monkeypatch.setattr(FormSearch, "run", stopped)
+    monkeypatch.setattr(RunsInChild, "forget", lambda runs: asked.append("forget"))
+    assert unity.tune(twice(), threads=1, trials=1).stopped
+    assert asked == ["run", "forget"]

@@ -27,6 +27,9 @@ _BUILDING, _SLOWEST = 0.1, 8.0
 is given up."""
 _FORMING = 0.3
 """The share of the time in which programs of other forms are compiled and timed."""
+_COMPILING = 0.5
+"""The share of what is left after the search in which the fastest are compiled for the program, at
+most: only those are that were measured once more, which takes longer than that."""
 _FINISH = 5.0
 """Seconds that the end needs besides compiling, for a few candidates."""
 _RUNS, _RUN, _SHORTEST = 6, 1.0, 0.05
@@ -83,7 +86,10 @@ class Budget:
             kernels: How many.
             seconds: What compiling one of them takes.
         """
-        self.compile_seconds += kernels * seconds
+        end, took = self.settle_end, kernels * seconds
+        if end is not None:
+            took = min(took, _COMPILING * max(0.0, end - time.monotonic()))
+        self.compile_seconds += took
 
     @property
     def build_seconds(self) -> float:

@@ -74,12 +74,13 @@ def settle(session: Session, measurer: Measurer, end: float | None = None) -> Se
     if seconds <= 0:
         return session.searches
     many = _CONTENDERS if end is None else int(seconds / _VERSION_SECONDS) - 1
-    kernels: list[Contest] = []
+    built: list[Contest] = []
     for kernel in contests(session.searches, max(_FEW, min(_CONTENDERS, many))):
         if time.monotonic() - begin > _BUILDING * seconds:
             break
         kernel.build(measurer)
-        kernels.append(kernel)
+        built.append(kernel)
+    kernels = [k for k in built if not k.is_lost]
     most = max((len(k.contenders) for k in kernels), default=0)
     turns = [[turn if turn < len(k.contenders) else None for k in kernels] for turn in range(most)]
     again = _AGAIN if many >= _FEW else 1
@@ -99,8 +100,9 @@ def settle(session: Session, measurer: Measurer, end: float | None = None) -> Se
         kernel.drop_doubtful()
         for k, measured in kernel.measured.items():
             session.keep_best(kernel.searches[0], kernel.contenders[k].proposal, measured)
+    for kernel in built:
         kernel.tell()
-    done = {id(s) for k in kernels if k.measured for s in k.searches}
+    done = {id(s) for k in built if k.measured or k.is_lost for s in k.searches}
     return [s for s in session.searches if id(s) not in done]
 
 
@@ -150,6 +152,8 @@ class Contest:
         paths: Their executables; None for one that can't be compiled.
         measured: By contender, what it took; one that did not run has none.
         sure: Contenders that were measured once more since they had won.
+        is_lost: Whether contenders ran at their sizes alone before, none of them is faster for all
+            sizes, and none is in use.
     """
 
     searches: tuple[Search, ...]
@@ -158,6 +162,7 @@ class Contest:
     paths: Sequence[Path | None] = ()
     measured: dict[int, Measured] = field(default_factory=dict)
     sure: set[int] = field(default_factory=set)
+    is_lost: bool = False
 
     @property
     def places(self) -> frozenset[Place]:
@@ -186,6 +191,9 @@ class Contest:
             if m.seconds is None or (m.ratio >= 1.0 and not self.contenders[k].asked)
         }
         right = [k for k in range(len(candidates)) if k not in wrong]
+        if not right and task.takes_sizes and not any(f.asked for f in self.contenders):
+            self.is_lost = True
+            return
         self.usual, *built = measurer.built(
             task, [Candidate(None), *(candidates[k] for k in right)]
         )
@@ -211,7 +219,7 @@ class Contest:
     def tell(self) -> None:
         """Tell the searches what is left; nothing where the program did not run the kernel."""
         winner = self.winner
-        for search in self.searches if self.measured else ():
+        for search in self.searches if self.measured or self.is_lost else ():
             search.best = None if winner is None else self.contenders[winner].proposal
             search.best_ratio = 1.0 if winner is None else self.measured[winner].ratio
 

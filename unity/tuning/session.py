@@ -275,6 +275,16 @@ class Session:
                     search.best = search.fast[best].proposal
                     search.best_ratio = min(1.0, again[best])
 
+    def unconfirmed(self) -> list[Search]:
+        """Those whose fastest ran at its sizes alone: no record has it, so that it is not used."""
+        used = {(r.kernel, r.sizes, r.space, r.point) for r in self._in_use(self.searches)}
+        return [
+            s
+            for s in self.searches
+            if s.task.takes_sizes and s.best is not None and s.best_ratio < 1.0
+            if (s.task.identity, s.task.sizes, s.best.point.space, s.best.point.text) not in used
+        ]
+
     def set_aside(self, searches: Sequence[Search]) -> None:
         """Note that what is new of some kernels is not used: there was no time to confirm it.
 

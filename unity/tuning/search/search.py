@@ -240,18 +240,16 @@ class Search:
     def fastest(self, count: int) -> list[Fast]:
         """The fastest candidates of all sessions, as they were alone, and what is in use."""
         found = {f.proposal.point: f for f in self.in_use()}
-        known = sorted(self._ratios.items(), key=lambda item: item[1])
-        for point, ratio in known[:count]:
+        known = {p: r for p, r in self._ratios.items() if p in self.fast or p.space in self._spaces}
+        for point, ratio in sorted(known.items(), key=lambda item: item[1])[:count]:
             proposal = None if ratio >= 1.0 or point in found else self._proposed(point)
             if proposal is not None:
                 found[point] = Fast(proposal, ratio)
         return sorted(found.values(), key=lambda f: f.ratio)
 
     def _proposed(self, point: Point) -> Proposal | None:
-        """A candidate that was proposed before, or in an earlier session, if its space is given."""
-        if point in self.fast:
-            return self.fast[point].proposal
-        return self._proposal(point) if point.space in self._spaces else None
+        """A candidate that was proposed before, or of a space that is given."""
+        return self.fast[point].proposal if point in self.fast else self._proposal(point)
 
     def was_used(self, point: Point) -> bool:
         """Whether a record of an earlier session has a candidate used."""

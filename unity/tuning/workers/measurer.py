@@ -67,7 +67,8 @@ class Measurer:
         target: The machine that candidates are compiled for and run on.
         runner: Runs them; a child on this machine if not given.
         jobs: How many candidates are compiled at a time; as many as there are cpus if not given.
-        build_seconds: How long compiling one may take; the default has half a minute in any case.
+        build_seconds: How long compiling one may take, and thrice as long for all sizes where they
+            are unknown; at most, and the default in any case, half a minute.
     """
 
     def __init__(
@@ -271,21 +272,14 @@ class Measurer:
         """Compile a candidate, unless it is there; why it can't be, or nothing."""
         if path.exists():
             return ""
-        module, trace, sizes = task.module(), candidate.trace, dict(task.sizes)
-        if not candidate.at_sizes:
-            sizes = {}
-        elif candidate.kernel is not None:
-            module, trace, sizes = at_sizes(task.module(candidate.kernel), sizes), None, {}
-        request: Message = {
-            "do": "build",
-            "module": print_module(module),
-            "target": described(self._target),
-            "trace": None if trace is None else trace.to_json(),
-            "sizes": sizes,
-            "intrinsics": registered(),
-            "path": str(path),
-        }
-        seconds = BUILD_SECONDS if candidate.trace is None else self._build_seconds
+        try:
+            request = self._request(task, candidate, path)
+        except UnityError as error:
+            return f"compiling: {error.message}"
+        seconds = BUILD_SECONDS
+        if candidate.trace is not None:
+            longer = _UNKNOWN if task.takes_sizes and not candidate.at_sizes else 1.0
+            seconds = min(seconds, longer * self._build_seconds)
         builder = self._free.get()
         begin = time.monotonic()
         try:
@@ -296,6 +290,27 @@ class Measurer:
             self._took[candidate.at_sizes].append(time.monotonic() - begin)
             self._free.put(builder)
         return f"compiling: {answer['error']}" if "error" in answer else ""
+
+    def _request(self, task: Task, candidate: Candidate, path: Path) -> Message:
+        """What a child that compiles is told.
+
+        Raises:
+            UnityError: The kernel can't be made for its sizes alone.
+        """
+        module, trace, sizes = task.module(), candidate.trace, dict(task.sizes)
+        if not candidate.at_sizes:
+            sizes = {}
+        elif candidate.kernel is not None:
+            module, trace, sizes = at_sizes(task.module(candidate.kernel), sizes), None, {}
+        return {
+            "do": "build",
+            "module": print_module(module),
+            "target": described(self._target),
+            "trace": None if trace is None else trace.to_json(),
+            "sizes": sizes,
+            "intrinsics": registered(),
+            "path": str(path),
+        }
 
     def _path(self, name: str) -> Path:
         return self._folder.path / name
