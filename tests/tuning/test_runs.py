@@ -69,6 +69,7 @@ def test_what_crashes_leaves_the_others_to_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kills a process by its id")
+@pytest.mark.long("starts three children, which import the compiler")
 def test_a_child_that_died_idle_is_told_again_what_results_are(tmp_path: Path) -> None:
     runs = RunsInChild(lambda: INPUTS, TOLERANCE, tmp_path)
 
