@@ -6,6 +6,7 @@ from unity.ir.module import IRModule
 from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context, pipeline
+from unity.transform.schedule.schedule import Schedule
 from unity.tuning.tasks import Task, tasks_of
 
 TARGET = Target(
@@ -63,3 +64,7 @@ def tasks(text: str, target: Target = TARGET, **sizes: int) -> list[Task]:
 def module(text: str) -> IRModule:
     """A program."""
     return parse(text)
+
+
+def rows_at_once(sch: Schedule) -> None:
+    sch.split(sch.get_loops("b0")[0], [None, 4])

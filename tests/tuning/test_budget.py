@@ -26,8 +26,8 @@ from unity.tuning.tasks.task import Place
 from unity.tuning.workers import Candidate, Measured, Measurer
 from unity.tuning.workers.runner import USUAL, Timing
 
-from .kernels import MATMUL, tasks
-from .test_tune import by_hand, rows_at_once
+from .kernels import MATMUL, rows_at_once, tasks
+from .test_tune import by_hand
 
 
 class Clock:

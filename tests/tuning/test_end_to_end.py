@@ -18,8 +18,8 @@ from unity.transform.schedule.intrinsics import INTRINSICS
 from unity.tuning.records import Records
 from unity.tuning.workers import LocalRunner, measurer
 
-from .kernels import DOUBLED, EIGHT, MATMUL, ROWS
-from .test_tune import by_hand, rows_at_once
+from .kernels import DOUBLED, EIGHT, MATMUL, ROWS, rows_at_once
+from .test_tune import by_hand
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="measures here"),

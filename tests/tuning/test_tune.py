@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,19 +24,15 @@ from unity.tuning.cost import FEATURES, LearnedModel, PriorModel
 from unity.tuning.cost.features import Features
 from unity.tuning.in_program import contests, settle
 from unity.tuning.records import Best, Records, Trial
-from unity.tuning.report import KernelReport, TuningReport
-from unity.tuning.scheduler import is_tired
-from unity.tuning.search import Proposal, Search, strategy
 from unity.tuning.session import Progress, Session
-from unity.tuning.spaces import Point, ProgramSpace, multi_level_tiles
-from unity.tuning.spaces.by_program import decisions_of
+from unity.tuning.spaces import Point, multi_level_tiles
 from unity.tuning.tasks import Task
 from unity.tuning.tasks.task import Place
 from unity.tuning.workers import Candidate, Measured, Measurer
 from unity.tuning.workers.machine_key import key_of_target
 from unity.tuning.workers.runner import SURE, USUAL, Timing
 
-from .kernels import MATMUL, ROWS, tasks
+from .kernels import MATMUL, ROWS, rows_at_once, tasks
 
 RNG = np.random.default_rng(0)
 
@@ -81,10 +75,6 @@ def by_hand(text: str, steps: Callable[[Schedule], None], **sizes: int) -> tuple
         Best(task.identity, key, task.sizes, "mine", "[]", 1.0, 2.0, trace, "main", "2026-11-26")
     )
     return records, task.identity
-
-
-def rows_at_once(sch: Schedule) -> None:
-    sch.split(sch.get_loops("b0")[0], [None, 4])
 
 
 def test_a_record_is_of_a_kernel_and_not_of_a_program() -> None:
@@ -159,80 +149,6 @@ def test_records_with_other_features_teach_nothing() -> None:
         records.add(Trial("k", key, (), "rules", f"{length}", 1.0, 2.0, (1.0,) * length, ""))
     Session([task], records, Noted())
     assert [len(row) for row in rows] == [len(FEATURES)]
-
-
-@pytest.mark.parametrize(
-    ("ratios", "tired"),
-    [
-        ([3.0 - k / 100 for k in range(150)], False),
-        ([2.0] * 150, True),
-        ([float("inf")] * 150, True),
-        ([2.0] * 20, False),
-        ([0.9, *[1.1] * 120], True),
-    ],
-    ids=["better and better", "no better", "nothing runs", "few", "the default is beaten at once"],
-)
-def test_a_search_is_tired_when_what_it_finds_gets_no_better(
-    ratios: list[float], tired: bool
-) -> None:
-    """Also where all of it is behind the default: that may still be reached."""
-    (task,) = tasks(MATMUL)
-    spaces = [ProgramSpace(task.func, task.target, multi_level_tiles)]
-    search = Search(task, lambda: spaces, partial(strategy, "random"), PriorModel(), Random(0))
-    proposal = Proposal(Point("a", "{}"), Schedule(task.func), "", np.zeros(1, np.float32))
-    for ratio in ratios:
-        search.tell(proposal, Measured(ratio if ratio < 9 else None, 1.0))
-    assert is_tired(search) is tired
-
-
-def test_nothing_is_measured_twice() -> None:
-    """Neither what a space begins with: it is not drawn again beside it, nor later."""
-    (task,) = tasks(ROWS.replace("R.nn.softmax", "R.nn.relu"), n=4)
-    spaces = [ProgramSpace(task.func, task.target, multi_level_tiles)]
-    search = Search(task, lambda: spaces, partial(strategy, "random"), PriorModel(), Random(0))
-    points: list[Point] = []
-    while proposals := search.propose(8):
-        for proposal in proposals:
-            points.append(proposal.point)
-            search.tell(proposal, Measured(2.0, 1.0))
-    assert search.exhausted
-    assert len(points) == len(set(points)) > 1
-
-
-@pytest.mark.parametrize("method", ["evolution", "annealing", "random"])
-def test_a_strategy_leaves_a_point_that_has_no_neighbours(method: str) -> None:
-    (task,) = tasks(MATMUL)
-    spaces = [ProgramSpace(task.func, task.target, p) for p in (rows_at_once, multi_level_tiles)]
-    only = spaces[0].first(Random(0))
-    assert only is not None
-    assert spaces[0].mutate(only, Random(0)) is None
-    points = islice(strategy(method, spaces).points({only: 0.9}, Random(0)), 20)
-    assert {p.space for p in points} == {"rows_at_once", "multi_level_tiles"}
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_what_those_who_compile_it_would_refuse_is_not_tried(count: int) -> None:
-    """Steps that a space is trusted with are asked for their legality before they cost a trial.
-
-    A search does not end where all that it drew at once is refused.
-    """
-
-    def sometimes(sch: Schedule) -> None:
-        rows, _, summed = sch.get_loops("b0")
-        factor = sch.sample_categorical([2, 3, 4, 6, 8], [0.2] * 5)
-        outer, _ = sch.split(summed, [None, factor])
-        sch.parallel([rows, outer][sch.sample_categorical([0, 1], [0.5, 0.5])])
-
-    (task,) = tasks(MATMUL)
-    spaces = [ProgramSpace(task.func, task.target, sometimes, proven=True)]
-    search = Search(task, lambda: spaces, partial(strategy, "random"), PriorModel(), Random(0))
-    proposed: list[Proposal] = []
-    while proposals := search.propose(count):
-        proposed += proposals
-        for proposal in proposals:
-            search.tell(proposal, Measured(2.0, 1.0))
-    assert [decisions_of(p.point)[1] for p in proposed] == [0] * 5
-    assert search.exhausted
 
 
 def test_luck_is_found_out_at_the_end() -> None:
@@ -500,29 +416,3 @@ def test_another_machine_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnityError, match="is no file of records"):
         unity.tune(parse(MATMUL), db=model, trials=1)
     assert model.read_bytes() == b"\x08\x07\x12\n"
-
-
-def test_a_report_of_nothing_found_says_so() -> None:
-    known = KernelReport("matmul", "k", (), 2, 3, 1e-3, 1e-3, "", "", ())
-    other = replace(known, name="softmax", trials=0, before=0.0, after=0.0)
-    text = str(TuningReport("cpu", 3, 1.0, (known, other)))
-    assert "nothing faster was found" in text
-    assert "not measured" in text.splitlines()[-1]
-    assert "(0.00x)" not in str(TuningReport("cpu", 0, 1.0, (other,)))
-    assert "the time was too short" in str(TuningReport("cpu", 0, 1.0, (other,)))
-    assert "nothing faster" not in str(TuningReport("cpu", 3, 1.0, (replace(known, after=5e-4),)))
-
-
-def test_a_report_has_as_many_columns_as_there_are() -> None:
-    known = KernelReport(
-        "fused_conv2d_winograd_add_relu_3", "k", (("h", 224), ("w", 224)), 2, 3, 1e-3, 5e-4,
-        "multi_level_tiles", "", (),
-    )  # fmt: skip
-    found = TuningReport("cpu", 3, 1.0, (known,), forms_short=30.4)
-    for width in (60, 80, 104):
-        *told, heading, row = found.text(width).splitlines()
-        assert max(len(heading), len(row)) <= width
-        assert row.startswith("fused_conv2d")
-        assert "2.00x" in row
-        assert any("other forms takes 30 s to compile" in line for line in told)
-        assert ("multi_level_tiles" in row) is (width >= 104)

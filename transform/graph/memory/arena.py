@@ -192,13 +192,13 @@ def _stacked(
         tops = tops - met | {i}
         placed.add(i)
     size, length = above(tops)
-    if length > LONGEST or not _is_less(size, regions):
+    if length > LONGEST or not _stays_within(size, regions):
         return None
     return Packing(size, tuple(offsets))
 
 
-def _is_less(size: Dim, regions: Dim) -> bool:
-    """Whether a size is no larger than another one, or hardly, where one symbol is large."""
+def _stays_within(size: Dim, regions: Dim) -> bool:
+    """Whether a size is hardly larger than that of regions, if at all, where a symbol is large."""
     typical = {s: of_symbol(s) for s in symbols_of(size, regions)}
     for symbol, value in typical.items():
         facts = symbol.facts

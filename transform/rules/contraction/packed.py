@@ -67,8 +67,8 @@ SHARERS = 2
 rows are many (1.02 to 1.05 times as fast from 20 on), but only half of it where there are two tiles
 (0.75 to 0.9 times as fast at 10 and 12 rows; AMD Zen 3)."""
 LEAST_ROWS = 4
-"""Rows for which weights are asked for: fewer do so little that the memory's own prefetching keeps
-up, and asking before each step would cost a twentieth of it."""
+"""Rows for which weights are asked for, where it is known how many there are or not how deep they
+are: fewer do so little that the memory's own prefetching keeps up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,12 +398,10 @@ def _ahead(
         further = max(1, sch.target.machine.ahead_bytes // each)
         _written_out(sch, sch.prefetch(sums, index, step, step, None, further))
         return step
-    share = (
-        SHARERS if product.rows is None else None
-    )  # a number of lines, which no loop has to count
-    lines = sch.prefetch(
-        sums, index, following, tile, tile, all_share=share is not None, sharers=share
-    )
+    # Of rows of unknown number, a known number of lines is asked for, which no loop has to count.
+    is_open = product.rows is None
+    share = SHARERS if is_open else None
+    lines = sch.prefetch(sums, index, following, tile, tile, all_share=is_open, sharers=share)
     several, _ = sch.split(sch.get_loops(lines)[-1], [-(-steps // how.runs // how.steps), None])
     step = sch.fuse_siblings(several, step)
     _written_out(sch, lines)
