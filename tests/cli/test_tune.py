@@ -12,8 +12,8 @@ from unity.cli.app import app
 from unity.errors import UnityError
 from unity.tuning.records import Best, Records, Trial
 
-from ..tuning.kernels import SMALL
-from ..tuning.test_tune import by_hand, rows_at_once
+from ..tuning.kernels import SMALL, rows_at_once
+from ..tuning.test_tune import by_hand
 from .test_options import DIGITS, commands
 
 PROGRAM = f"from unity import script\nfrom unity.script import R, Tensor, f32\n{SMALL}"
