@@ -88,6 +88,26 @@ def test_positions_count_from_the_cache_on() -> None:
     )
 
 
+@pytest.mark.parametrize(("end", "length"), [("all", "n"), ("more", "y_length")])
+def test_a_range_whose_step_is_a_size(end: str, length: str) -> None:
+    module = imported(
+        f"""
+        g (float[n, k] x) => (int64[m] y)
+        <int64 zero = {{0}}, int64 first = {{1}}, int64 seven = {{7}}> {{
+            shape = Shape(x)
+            step = Gather<axis=0>(shape, first)
+            all = ReduceProd<keepdims=0>(shape)
+            more = Add(all, seven)
+            y = Range(zero, {end}, step)
+        }}"""
+    )
+    assert result_shape(module) == length
+    for n, k in ((3, 4), (1, 1), (0, 5), (2, 9)):
+        stop = n * k + (7 if end == "more" else 0)
+        got = run(module, np.zeros((n, k), f4))
+        np.testing.assert_array_equal(got, np.arange(0, stop, k))
+
+
 def test_the_expand_that_torch_writes_is_decided_during_the_import() -> None:
     module = imported(
         """

@@ -6,9 +6,9 @@ import numpy as np
 
 from unity.frontend.emission import FOLDED
 from unity.frontend.run_time.slicing import counted, diagonal, scalar
-from unity.ir.dims import Dim, SymDim
+from unity.ir.dims import Dim, SymDim, as_dim, dim_max, floordiv
 from unity.ir.dtype import INT64, dtype
-from unity.ir.graph import Constant
+from unity.ir.graph import Constant, Expr
 
 from .node import Converter, Node, Value
 from .reading.tensors import dtype_of
@@ -55,13 +55,20 @@ def _range(node: Node) -> Value:
         start, end, step = (k.flat[0] for k in known if k is not None)
         kind = known[0].dtype if known[0] is not None else INT64
         if isinstance(step, SymDim):
-            raise node.gap("a step that is a symbol")
+            length = as_dim(-floordiv(start - end, step))
+            even = as_dim(length * step) == as_dim(end - start)
+            return counted(node, *_scalars(node), dim_max(length, 0) if even else None)
         return node.op("arange", start, end, step, dtype=kind)
     bounds = [node.constant(i) for i in range(3)]
     numbers = [float(b.astype(np.float64).reshape(())) for b in bounds if b is not None]
     if len(numbers) < 3:
-        return counted(node, *(scalar(node, node.tensor(i)) for i in range(3)))
+        return counted(node, *_scalars(node))
     return node.op("arange", *numbers, dtype=node.dtype_of(node.tensor(0)))
+
+
+def _scalars(node: Node) -> tuple[Expr, Expr, Expr]:
+    start, limit, delta = (scalar(node, node.tensor(i)) for i in range(3))
+    return start, limit, delta
 
 
 def _trilu(node: Node) -> Value:

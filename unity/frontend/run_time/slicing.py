@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from unity.frontend.emission import Emission
 from unity.frontend.sizes import is_symbolic
 from unity.ir.dims import Dim, always_ge, as_dim, dim
-from unity.ir.dtype import FLOAT32, FLOAT64, INT64
+from unity.ir.dtype import FLOAT32, FLOAT64, INT64, DType
 from unity.ir.graph import Constant, Expr
 
 from .axes import checked
@@ -67,13 +67,24 @@ def run_of(
     return node.assert_shape(part, tuple(shape))
 
 
-def counted(node: Emission, start: Expr, limit: Expr, delta: Expr) -> Expr:
+def counted(
+    node: Emission, start: Expr, limit: Expr, delta: Expr, length: Dim | None = None
+) -> Expr:
     """The numbers from a start up to a limit, each by a step more; scalars of one dtype.
 
     How many there are is exact for integers; of floats it is the quotient in float64, of the
     difference in their own dtype, as onnxruntime counts.
+
+    Args:
+        node: What this is emitted for.
+        start: The first one.
+        limit: What they end before.
+        delta: The step.
+        length: How many there are, where sizes tell: steps of 0 are then none to refuse.
     """
     kind = node.dtype_of(start)
+    if length is not None:
+        return _numbers(node, start, delta, length, INT64 if kind.is_int else FLOAT64)
     distance = node.op("subtract", limit, start)
     if kind.is_int:
         span, step = ints_of(node, distance), ints_of(node, delta)
@@ -87,9 +98,14 @@ def counted(node: Emission, start: Expr, limit: Expr, delta: Expr) -> Expr:
         count = ints_of(node, node.op("ceil", whole))
         wide = kind if kind.bits >= 32 else FLOAT32
     (length,) = bound(node, still.choose(-1, count.most(0)), "length")
+    return _numbers(node, start, delta, length, wide)
+
+
+def _numbers(node: Emission, start: Expr, delta: Expr, length: Dim, wide: DType) -> Expr:
+    """So many numbers from a start on, reckoned in a wide dtype."""
     nth = node.cast(node.op("arange", 0, length, 1, dtype=INT64), wide)
     steps = node.op("multiply", nth, node.cast(delta, wide))
-    return node.cast(node.op("add", node.cast(start, wide), steps), kind)
+    return node.cast(node.op("add", node.cast(start, wide), steps), node.dtype_of(start))
 
 
 def diagonal(node: Emission, x: Expr, k: Expr, *, upper: bool) -> Expr:
