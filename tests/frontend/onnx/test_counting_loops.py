@@ -84,6 +84,13 @@ def test_a_loop_that_counts_is_a_scan(first: str) -> None:
     agrees(layer(first), (3, 6), Scan)
 
 
+def test_a_condition_that_is_cast_is_the_same() -> None:
+    text = layer().replace(
+        "more = Less(lower, upper)", "less = Less(lower, upper)\nmore = Cast<to=9>(less)"
+    )
+    agrees(text, (3, 6), Scan)
+
+
 def test_no_steps_give_nothing() -> None:
     weights: dict[str, Array] = {"w": np.ones((3, 4), f4), "v": np.eye(4, dtype=f4)}
     exe = unity.compile(model(layer("2"), weights=weights))

@@ -43,6 +43,7 @@ def body(condition: str, stacked: bool = True, grows: bool = False) -> onnx.Grap
         helper.make_node("Less", ["sum", "limit"], ["small"]),
         helper.make_node("Identity", ["on"], ["same"]),
         helper.make_node("Identity", ["yes"], ["always"]),
+        helper.make_node("Cast", ["yes"], ["cast"], to=BOOL),
         helper.make_node("And", ["small", "on"], ["both"]),
     ]
     after = "next"
@@ -105,7 +106,7 @@ def loops(of: onnx.ModelProto) -> list[type[object]]:
 
 @pytest.mark.parametrize("steps", ["three", "size"])
 @pytest.mark.parametrize("start", ["", "true"])
-@pytest.mark.parametrize("condition", ["on", "same", "yes", "always"])
+@pytest.mark.parametrize("condition", ["on", "same", "yes", "always", "cast"])
 def test_a_number_of_steps_that_is_a_size_makes_a_scan(
     steps: str, start: str, condition: str
 ) -> None:

@@ -47,7 +47,7 @@ def counted_steps(node: Node, body: onnx.GraphProto, init: Sequence[Outcome]) ->
     most = node.sizes(0) if node.has(0) else None
     if node.has(0) and most is None:
         return None
-    test = made.get(_source(made, body.output[0].name, ("Identity",)))
+    test = made.get(_source(made, body.output[0].name, ("Identity", "Cast")))
     if test is None or test.op_type != "Less":
         return None
     counter, bound = (_source(made, name, ("Identity", "Cast")) for name in test.input)

@@ -114,7 +114,7 @@ def _goes_on(node: Node, body: onnx.GraphProto, *, whatever_begins: bool = False
     given = {t.name: t for t in body.initializer}
     name = body.output[0].name
     for _ in body.node:  # more of them in a row would be a cycle
-        if name in made and made[name].op_type == "Identity" and made[name].input:
+        if name in made and _keeps_truth(made[name]):
             name = made[name].input[0]
     if name == body.input[1].name:
         return True
@@ -127,6 +127,12 @@ def _goes_on(node: Node, body: onnx.GraphProto, *, whatever_begins: bool = False
         return False
     around = node.graph.outcome(name)
     return isinstance(around, Constant) and bool(around.data.all())
+
+
+def _keeps_truth(made: onnx.NodeProto) -> bool:
+    """Whether a node gives what is true where it is given that; torch casts all conditions."""
+    casts = made.op_type == "Cast" and any(a.i == onnx.TensorProto.BOOL for a in made.attribute)
+    return bool(made.input) and (made.op_type == "Identity" or casts)
 
 
 def _written_out(
