@@ -19,7 +19,7 @@ from unity.codegen.llvm.build import KernelCode
 from unity.codegen.llvm.cache import key_of
 from unity.codegen.llvm.known import require_known
 from unity.codegen.unscheduled import BeforeSchedule, Unscheduled
-from unity.codegen.workers.crew import compile_beside
+from unity.codegen.workers.crew import Crew
 from unity.ir.fingerprint import fingerprint
 from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
@@ -56,22 +56,24 @@ def lower(
     if cache is None or ctx.instruments or not tail.steps:
         module = passes.run(module, noting)
         return Lowered(module, Kernels(ctx, cache, checks, noted.found()))
-    module = head.run(module, noting)
     store = KernelCache(cache, setting_of(tail.identity, ctx.target, checks=checks))
-    funcs = {n: f for n, f in module.prim_funcs().items() if not foreign_symbols(f)}
-    identities = {name: fingerprint(func) for name, func in funcs.items()}
-    module = share_kernels(module, identities)
-    funcs = {name: func for name, func in funcs.items() if name in module}
-    before = noted.found()
-    if noted.kernels is None:
-        before = Unscheduled.of_tail(module.prim_funcs(), tail)
-    found = {name: _found(store, identities[name], func) for name, func in funcs.items()}
-    missing = {
-        name: (funcs[name], identities[name])
-        for name, kernel in found.items()
-        if kernel is None and "overwritable" not in funcs[name].attrs  # small, and may yet alias
-    }
-    compile_beside(KernelWork(store, tail, ctx, checks), missing, processes)
+    with Crew(KernelWork(store, tail, ctx, checks), processes) as crew:
+        crew.expect(module)
+        module = head.run(module, noting)
+        funcs = {n: f for n, f in module.prim_funcs().items() if not foreign_symbols(f)}
+        identities = {name: fingerprint(func) for name, func in funcs.items()}
+        module = share_kernels(module, identities)
+        funcs = {name: func for name, func in funcs.items() if name in module}
+        before = noted.found()
+        if noted.kernels is None:
+            before = Unscheduled.of_tail(module.prim_funcs(), tail)
+        found = {name: _found(store, identities[name], func) for name, func in funcs.items()}
+        missing = {
+            name: (funcs[name], identities[name])
+            for name, kernel in found.items()
+            if kernel is None and "overwritable" not in funcs[name].attrs  # it may yet alias
+        }
+        crew.compile(missing)
     found |= {name: _found(store, identity, func) for name, (func, identity) in missing.items()}
     known = {name: kernel for name, kernel in found.items() if kernel is not None}
     module = module.with_({name: _signature(funcs[name], k) for name, k in known.items()})

@@ -72,6 +72,13 @@ class Child:
         """Start it, so that it is ready by the time it is asked."""
         self._running()
 
+    def kill(self) -> None:
+        """Stop the process; whoever waits for an answer, in another thread, gets a `ChildError`."""
+        process = self._process
+        if process is not None:
+            with suppress(OSError):
+                process.kill()
+
     def close(self) -> None:
         """End the process."""
         if self._process is not None:

@@ -1,26 +1,31 @@
 """Many kernels compiled by several processes, this one among them.
 
-Lowering kernels is Python's work, which threads of one process do not share. Processes are started
-once what is left is seen to take long: each costs the import of the compiler. What none of them
-could do is left as it is: the compiler does it then in its ordinary way, and says what is wrong.
+Lowering kernels is Python's work, which threads of one process do not share. Another process costs
+the import of the compiler, so the first are started for programs of many operators while the graph
+passes run, and more once what is left is seen to take long. What none of them could do is left as
+it is: the compiler does it then in its ordinary way, and says what is wrong.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from unity.codegen.kernel_work import KernelWork
 from unity.errors import UnityError
+from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
+from unity.ir.visit import walk_bindings
 from unity.machine.changed import INTRINSICS, is_changed
 from unity.machine.target import Target
 from unity.runtime.host import available_cpus
@@ -33,13 +38,17 @@ from .described import described
 
 VARIABLE = "UNITY_COMPILE_PROCESSES"
 FEW = 6
-"""Kernels below which there is nothing to share."""
+"""Kernels below which there is nothing to share, where no process was started before."""
+MANY = 8
+"""Operators' calls for which a process is started before it is known what kernels they make."""
+EACH = 40
+"""Calls for each of which one more is."""
 WORTH = 1.5
 """Seconds of work that another process is started for."""
-PACE = 6000.0
-"""Characters of kernels' texts that are compiled in a second, before that is seen (AMD Zen 4)."""
+PACE = 2500.0
+"""Characters of kernels' texts that are compiled in a second, before that is seen (AMD Zen 3)."""
 _SEEN = 0.3
-"""Seconds of work after which it is."""
+"""Seconds of work after which it is; less of it is not shared at all."""
 _PATIENCE = 300.0
 """Seconds that a kernel may take a child."""
 
@@ -61,41 +70,124 @@ def processes(target: Target) -> int:
     return int(told)
 
 
-def compile_beside(
-    work: KernelWork, kernels: Mapping[str, tuple[PrimFunc, str]], count: int
-) -> None:
-    """Put kernels into the cache, with the help of other processes once that pays.
+class Crew:
+    """Who compiles a program's kernels: carries what is still to be done, and the processes.
+
+    It is a context: its processes end with it.
 
     Args:
-        work: What becomes of them.
-        kernels: Each one and its fingerprint, by name.
+        work: What becomes of kernels.
         count: Processes, this one included.
     """
-    if count < 2 or len(kernels) < FEW or not _can_share(work):
-        return
-    crew = _Crew.of(work, kernels)
-    texts, start, pace = crew.texts, time.perf_counter(), PACE
-    total = sum(map(len, texts.values()))
-    with ThreadPoolExecutor(count - 1) as threads:
+
+    def __init__(self, work: KernelWork, count: int) -> None:
+        self._work = work
+        self._count = count if count > 1 and _can_share(work) else 1
+        self._children: list[Child] = []
+        self._threads = ThreadPoolExecutor(max(1, count - 1))
+        self._known = threading.Event()  # what there is to do
+        self._kernels: Mapping[str, tuple[PrimFunc, str]] = {}
+        self._texts: Mapping[str, str] = {}  # what children are told: the longer, the longer
+        self._waiting: deque[str] = deque()  # nobody does them yet; what takes longest first
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._waiting.clear()
+        self._known.set()
+        for child in self._children:
+            child.kill()
+        self._threads.shutdown()
+        for child in self._children:
+            child.close()
+
+    def expect(self, module: IRModule) -> None:
+        """Start processes for a program of so many operators that there will be work for them.
+
+        Args:
+            module: The program before its graph passes.
+        """
+        functions = module.graph_functions().values()
+        bound = [b.value for f in functions for b in walk_bindings(f)]
+        calls = sum(isinstance(v, Call) and isinstance(v.callee, Op) for v in bound)
+        if calls >= MANY:
+            self._hire(1 + calls // EACH)
+
+    def compile(self, kernels: Mapping[str, tuple[PrimFunc, str]]) -> None:
+        """Put kernels into the cache, with the help of other processes where that pays.
+
+        Args:
+            kernels: Each one and its fingerprint, by name.
+        """
+        if self._count == 1 or (not self._children and len(kernels) < FEW):
+            return
+        self._kernels = kernels
+        self._texts = {n: print_module(IRModule({n: f})) for n, (f, _) in kernels.items()}
+        total = sum(map(len, self._texts.values()))
+        if total < _SEEN * PACE:
+            return
+        self._waiting.extend(sorted(self._texts, key=lambda name: -len(self._texts[name])))
+        self._known.set()
+        start, pace = time.perf_counter(), PACE
+        while True:
+            left = sum(len(self._texts[name]) for name in list(self._waiting))
+            spent = time.perf_counter() - start
+            if spent > _SEEN and left < total:
+                pace = (total - left) / spent / (1 + len(self._children))
+            if left > 2 * WORTH * pace:
+                self._hire(int(left / pace / WORTH))
+            name = self._next()
+            if name is None:
+                break
+            func, identity = kernels[name]
+            with suppress(Exception):  # told when it is compiled in the ordinary way
+                self._work.do(name, func, identity)
+        self._threads.shutdown()  # when the others have done what they began
+
+    def _hire(self, wanted: int) -> None:
+        """Have as many children as wanted, at most as many as there may be processes."""
+        while len(self._children) < min(wanted, self._count - 1):
+            child = Child("unity.codegen.workers.kernels")
+            child.start()
+            self._children.append(child)
+            self._threads.submit(self._run, child)
+
+    def _next(self) -> str | None:
+        """The next kernel to compile; None if there is none."""
         try:
-            while True:
-                if not crew.children:
-                    left = sum(len(texts[name]) for name in crew.waiting)
-                    spent = time.perf_counter() - start
-                    if spent > _SEEN:
-                        pace = (total - left) / spent
-                    if left > 2 * WORTH * pace:
-                        for _ in range(min(count - 1, int(left / pace / WORTH))):
-                            threads.submit(crew.run, crew.child())
-                name = crew.next()
-                if name is None:
-                    break
-                func, identity = kernels[name]
-                with suppress(Exception):  # told when it is compiled in the ordinary way
-                    work.do(name, func, identity)
-            threads.shutdown()
-        finally:
-            crew.close()
+            return self._waiting.popleft()
+        except IndexError:
+            return None
+
+    def _run(self, child: Child) -> None:
+        """Give a child kernels until there are none, or it does not do what we would."""
+        request = {
+            "do": "start",
+            "target": described(self._work.ctx.target),
+            "folder": str(self._work.store.folder.absolute()),
+            "setting": self._work.store.setting,
+            "checks": self._work.checks,
+        }
+        try:
+            if child.ask(request, _PATIENCE).get("same") is not True:
+                return
+            self._known.wait()
+            while (name := self._next()) is not None:
+                kernel = {
+                    "do": "kernel",
+                    "name": name,
+                    "module": self._texts[name],
+                    "identity": self._kernels[name][1],
+                }
+                child.ask(kernel, _PATIENCE)
+        except ChildError:
+            return
 
 
 def _can_share(work: KernelWork) -> bool:
@@ -105,71 +197,3 @@ def _can_share(work: KernelWork) -> bool:
     if os.name != "posix" or not python or is_changed(kind, INTRINSICS):
         return False
     return split(pipeline(kind))[1].identity == work.tail.identity
-
-
-@dataclass(frozen=True, slots=True)
-class _Crew:
-    """What is still to be done, and who does it.
-
-    Attributes:
-        work: What becomes of kernels.
-        kernels: Each one and its fingerprint.
-        texts: What children are told of each: the longer, the longer it takes.
-        waiting: Those that nobody does yet, what takes longest first.
-        children: Who else is there.
-    """
-
-    work: KernelWork
-    kernels: Mapping[str, tuple[PrimFunc, str]]
-    texts: Mapping[str, str]
-    waiting: deque[str]
-    children: list[Child] = field(default_factory=list[Child])
-
-    @classmethod
-    def of(cls, work: KernelWork, kernels: Mapping[str, tuple[PrimFunc, str]]) -> _Crew:
-        """All is to be done, and nobody else is there."""
-        texts = {name: print_module(IRModule({name: f})) for name, (f, _) in kernels.items()}
-        longest_first = deque(sorted(texts, key=lambda name: -len(texts[name])))
-        return cls(work, kernels, texts, longest_first)
-
-    def next(self) -> str | None:
-        """The next kernel to compile; None if there is none."""
-        try:
-            return self.waiting.popleft()
-        except IndexError:
-            return None
-
-    def child(self) -> Child:
-        """Another child."""
-        made = Child("unity.codegen.workers.kernels")
-        self.children.append(made)
-        return made
-
-    def run(self, child: Child) -> None:
-        """Give a child kernels until there are none, or it does not do what we would."""
-        request = {
-            "do": "start",
-            "target": described(self.work.ctx.target),
-            "folder": str(self.work.store.folder.absolute()),
-            "setting": self.work.store.setting,
-            "checks": self.work.checks,
-        }
-        try:
-            if child.ask(request, _PATIENCE).get("same") is not True:
-                return
-            while (name := self.next()) is not None:
-                kernel = {
-                    "do": "kernel",
-                    "name": name,
-                    "module": self.texts[name],
-                    "identity": self.kernels[name][1],
-                }
-                child.ask(kernel, _PATIENCE)
-        except ChildError:
-            return
-
-    def close(self) -> None:
-        """End the children."""
-        self.waiting.clear()
-        for child in self.children:
-            child.close()

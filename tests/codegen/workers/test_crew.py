@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from unity.errors import UnityError
 from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
 from unity.script import parse
+from unity.script.printer import print_module
 from unity.transform import Context, pipeline
 from unity.transform.tail import split
 
@@ -40,25 +42,68 @@ def work_in(folder: Path) -> tuple[KernelWork, dict[str, tuple[PrimFunc, str]]]:
     return work, {name: (f, fingerprint(f)) for name, f in kernels.items()}
 
 
-def test_a_child_does_what_we_would_or_nothing(tmp_path: Path) -> None:
+LONG = parse(
+    """
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+"""
+    + "    x = R.exp(x)\n" * crew.MANY
+    + "    return x\n"
+)
+
+
+def test_a_child_does_what_we_would_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work, kernels = work_in(tmp_path / "child")
     assert len(kernels) == 3
+
+    def stored(by: KernelWork) -> list[str]:
+        found = {n: by.store.get(i, f, may_alias=False) for n, (f, i) in kernels.items()}
+        return [name for name, code in found.items() if code is not None]
+
+    def leaves_the_rest(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
+        end = time.monotonic() + 60
+        while len(stored(self)) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+
+    monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())  # by other tests here
+    monkeypatch.setattr(KernelWork, "do", lambda *_: None)  # in this process
     other = replace(work, store=replace(work.store, setting="of another compiler"))
-    asked = crew._Crew.of(other, kernels)
-    child = asked.child()
-    asked.run(child)
-    assert len(asked.waiting) == 3
-    asked = crew._Crew.of(work, kernels)
-    asked.children.append(child)
-    asked.run(child)
-    assert not asked.waiting
-    asked.close()
+    with crew.Crew(other, 2) as nobody:
+        nobody.expect(LONG)
+        nobody.compile(kernels)
+    assert not stored(other)
+    assert not stored(work)
+    monkeypatch.setattr(crew, "PACE", 1.0)
+    monkeypatch.setattr(KernelWork, "do", leaves_the_rest)
+    with crew.Crew(work, 2) as somebody:
+        somebody.expect(LONG)
+        somebody.compile(kernels)
+    monkeypatch.undo()
+    by_child = stored(work)
+    assert len(by_child) == 2
     ours, _ = work_in(tmp_path / "ours")
-    for name, (func, identity) in kernels.items():
+    for name in by_child:
+        func, identity = kernels[name]
         ours.do(name, func, identity)
         made = work.store.get(identity, func, may_alias=False)
-        assert made is not None
         assert made == ours.store.get(identity, func, may_alias=False)
+
+
+def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())
+    work, _ = work_in(tmp_path)
+    short = parse(print_module(LONG).replace("R.exp(x)", "x", 1))
+    with crew.Crew(work, 2) as asked:
+        asked.expect(short)
+        assert not asked._children
+        asked.expect(LONG)
+        (child,) = asked._children
+        process = child._process
+        asked.compile({})
+    assert process is not None
+    assert process.poll() is not None
 
 
 def test_children_that_die_are_done_without(

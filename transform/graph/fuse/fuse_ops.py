@@ -163,7 +163,8 @@ class _Fuser:
         """The dataflow graph of the kernel calls."""
         index = {b.var: i for i, b in enumerate(members)}
         calls = [tir_call(b) for b in members]
-        nodes = [Node(self.level(c)) for c in calls]
+        callees = Counter(c.callee.name for c in calls)
+        nodes = [Node(self.level(c), calls=callees[c.callee.name]) for c in calls]
         inner: Counter[Var] = Counter()
         users: list[list[tuple[CallTir, int]]] = [[] for _ in members]
         self.found = set()

@@ -37,6 +37,7 @@ class Node:
         widens: Whether it makes more of each element than was in memory: its user does that.
         gathers: Whether it only puts together what can lie in the whole from the start: nothing is
             to join it, unless it joins what uses the whole.
+        calls: How many calls of its kernel there are.
     """
 
     level: int
@@ -45,6 +46,7 @@ class Node:
     transposes: bool = False
     widens: bool = False
     gathers: bool = False
+    calls: int = 1
 
 
 @dataclass(slots=True)
@@ -86,11 +88,26 @@ class _Grouping:
         for i in reversed(range(len(self.nodes))):
             if self.nodes[i].gathers:
                 self.consider(i, self.nodes[i], 1)
+        for i in sorted(range(len(self.nodes)), key=lambda i: -self.nodes[i].calls):
+            self.follow(i)
         for phase in (0, 1):
             for i, node in enumerate(self.nodes):
                 self.consider(i, node, phase)
         last = {self.find(i): i for i in range(len(self.nodes))}
         return [last[self.find(i)] for i in range(len(self.nodes))]
+
+    def follow(self, i: int) -> None:
+        """Fuse an anchor with what is done to its result, as far as that goes.
+
+        Of two whose results are added, that which is called more often comes first: what follows a
+        block's last convolution is then the same kernel in blocks with and without a shortcut.
+        """
+        if self.nodes[i].level != OUT_FUSABLE:
+            return
+        at: int | None = i
+        while at is not None and self.find(at) == self.find(i):
+            self.consider(at, self.nodes[at], 0)
+            at = self.dominators[at].parent
 
     def consider(self, i: int, node: Node, phase: int) -> None:
         """Fuse a node with its post-dominator if the patterns allow it."""

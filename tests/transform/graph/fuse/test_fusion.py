@@ -156,6 +156,22 @@ def test_equal_groups_share_a_kernel() -> None:
     assert kernels(got) == ["fused_matmul_add_relu"] * 2
 
 
+@pytest.mark.parametrize("order", ["often first", "often last"])
+def test_of_two_contractions_that_called_more_often_takes_what_follows(order: str) -> None:
+    two = ["c = R.matmul(a, w)", "d = R.matmul(z, v)"]
+    lines = [
+        "a = R.nn.relu(R.add(R.matmul(R.exp(x), w), x))",
+        *(two if order == "often first" else reversed(two)),
+        "y = R.nn.relu(R.add(c, d))",
+    ]
+    params = (
+        "x: f32[Tensor, n, 8], w: f32[Tensor, 8, 8], z: f32[Tensor, n, 9], v: f32[Tensor, 9, 8]"
+    )
+    text = program(params, "n, 8", *lines)
+    got = keeps_meaning(FUSE, text, floats(0, (3, 8), (8, 8), (3, 9), (9, 8)))
+    assert kernels(got) == ["exp", "fused_matmul_add_relu", "matmul_1", "fused_matmul_add_relu"]
+
+
 def test_groups_share_a_kernel_up_to_names_of_symbols() -> None:
     got = apply(
         FUSE,
