@@ -52,6 +52,7 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 )
 
 
+@pytest.mark.long("starts two processes, each of which imports the compiler")
 def test_a_child_does_what_we_would_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
