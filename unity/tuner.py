@@ -188,6 +188,8 @@ def tune(
 
         tasks = find_tasks()
         check_spaces(spaces, tasks)
+        if db is not None:
+            Path(db).touch()  # there for who reads it next, whatever is found
         chosen, stopped = None, False
         if forms and fleet is None and not kernels and has_forms(passes):
             with budget.compiling(counts=False, kernels=True):

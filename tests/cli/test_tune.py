@@ -101,10 +101,14 @@ def test_records_are_shown_merged_and_pruned(
         (("db", "merge", "nothing.jsonl", "-o", "x"), "there is no file nothing.jsonl"),
     ],
 )
-def test_what_can_not_be_is_refused(args: tuple[str, ...], message: str) -> None:
+def test_what_can_not_be_is_refused(
+    args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, args)
     assert isinstance(result.exception, UnityError)
     assert message in str(result.exception)
+    assert not list(tmp_path.iterdir())  # nothing is left behind
 
 
 @pytest.mark.parametrize("columns", [60, 80, 119, 120, 200])

@@ -120,7 +120,9 @@ def _refusal(program: SpaceProgram, task: Task) -> str:
 
 
 def check_files(db: Path | str | None, report: Path | str | None) -> None:
-    """Make the file of records and the folder of the report, unless they are there.
+    """Make the folders of the records and of the report, unless they are there.
+
+    A file of records that can be made is not left behind: what else was asked may be refused yet.
 
     Raises:
         UnityError: They can't be written, or the file holds something else.
@@ -130,7 +132,10 @@ def check_files(db: Path | str | None, report: Path | str | None) -> None:
             check_holds_records(Path(db))
         if db is not None:
             Path(db).parent.mkdir(parents=True, exist_ok=True)
+            is_there = Path(db).exists()
             os.close(os.open(db, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))
+            if not is_there:
+                Path(db).unlink()
     except OSError as error:
         raise UnityError(
             f"db: {db} can't be written: {error.strerror}",
