@@ -69,6 +69,42 @@ def test_branches_of_different_shapes_join_to_their_rank() -> None:
     assert run(module, x, z, np.asarray(False)).shape == (1, 3)
 
 
+def test_what_branches_give_of_different_lengths_is_worked_on() -> None:
+    """As a decoder that appends a token only if it is one: the state of a loop grows by an If."""
+    proto = model(
+        """
+        g (int64[n] tokens) => (int64[m] kept, int64[k] twice)
+        <int64 zero = {0}, bool yes = {1}, int64[0] none = {}> {
+            shape = Shape(tokens)
+            n = Squeeze(shape)
+            kept = Loop(n, yes, none) <
+                body = step (int64 i, bool on, int64[a] before) => (bool go, int64[b] after)
+                <int64[1] axis = {0}> {
+                    go = Identity(on)
+                    token = Gather<axis=0>(tokens, i)
+                    blank = Equal(token, zero)
+                    after = If(blank) <
+                        then_branch = t () => (int64[p] same) { same = Identity(before) },
+                        else_branch = e () => (int64[q] more) {
+                            row = Unsqueeze(token, axis)
+                            more = Concat<axis=0>(before, row)
+                        }
+                    >
+                }
+            >
+            twice = Concat<axis=0>(kept, kept)
+        }"""
+    )
+    check(from_onnx(proto))
+    exe = unity.compile(proto)
+    assert exe.native() == {"main": "native"}
+    for tokens in ([3, 0, 5, 0, 0, 7], [0], [2], []):
+        kept = [t for t in tokens if t]
+        found = exe.run({"tokens": np.asarray(tokens, np.int64)})
+        np.testing.assert_array_equal(found["kept"], kept)
+        np.testing.assert_array_equal(found["twice"], kept + kept)
+
+
 def test_functions_of_the_model_are_taken_in() -> None:
     proto = model("g (float[n] x) => (float[n] y) { y = local.twice(x) }")
     text = '<domain: "local", opset_import: ["" : 18]> twice (a) => (b) { b = Add(a, a) }'

@@ -15,6 +15,7 @@ import onnx
 from unity.errors import UnityError
 from unity.frontend.run_time.slicing import scalar
 from unity.frontend.run_time.vectors import matched
+from unity.ir.dims import equal, symbols_of
 from unity.ir.dtype import INT64
 from unity.ir.graph import Body, Expr, If, Tuple
 
@@ -59,9 +60,23 @@ def _if(node: Node) -> Sequence[Outcome]:
     count = len(node.proto.output)
     parts: list[Expr] = [value] if count == 1 else [node.field(value, i) for i in range(count)]
     return [
-        part if form is None else form.unpacked(node, part)
-        for part, form in zip(parts, forms, strict=True)
+        _sized(node, part, within, pair) if form is None else form.unpacked(node, part)
+        for part, form, pair in zip(parts, forms, zip(*found, strict=True), strict=True)
     ]
+
+
+def _sized(node: Node, value: Expr, within: Sequence[Node], pair: Sequence[Outcome]) -> Expr:
+    """What a branch gave, with symbols for the extents that differ by the branch."""
+    given = [at.type_of(at.plain(v)).shape for at, v in zip(within, pair, strict=True)]
+    shapes = [dims for dims in given if isinstance(dims, tuple)]
+    if not isinstance(node.type_of(value).shape, int) or len(shapes) < len(given):
+        return value
+    shape = tuple(
+        a if equal(a, b) and all(node.builder.has_symbol(s.name) for s in symbols_of(a))
+        else node.builder.fresh(f"{node.label}_size")
+        for a, b in zip(*shapes, strict=True)
+    )  # fmt: skip
+    return node.assert_shape(value, shape)
 
 
 def _require(node: Node, condition: Expr, what: str, rule: str) -> None:
