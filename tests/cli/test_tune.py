@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import unity
 from unity.cli.app import app
 from unity.errors import UnityError
 from unity.tuning.records import Best, Records, Trial
+from unity.tuning.report import KernelReport, TuningReport
 
 from ..tuning.kernels import SMALL, rows_at_once
 from ..tuning.test_tune import by_hand
@@ -58,6 +60,20 @@ def test_kernels_are_laid_out_by_records(
     name, *rest = command
     usual = (name, str(model), *rest, "--threads", "1")
     assert told in said(*usual, "--db", str(db))
+
+
+def test_kernels_are_told_with_their_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = KernelReport("product", "k", (("h", 224), ("w", 224)), 2, 3, 1e-3, 5e-4, "rules", "", ())
+    report = TuningReport("cpu", 3, 1.0, (row,))
+    monkeypatch.setattr(unity, "tune", lambda *_, **__: report)
+    model, db = tmp_path / f"{tmp_path.name}.py", str(tmp_path / "[h].jsonl")
+    model.write_text(PROGRAM)
+    shown = said("tune", str(model), "--db", db)
+    assert str(report) in shown
+    assert "product[h=224,w=224]" in shown
+    assert f"unity run {model} --db {db}   uses what is in {db}" in shown
+    shown = said("tune", str(model), "--db", db, "--threads", "1", "--precision", "bf16")
+    assert f"unity run {model} --db {db} --threads 1 --precision bf16   uses" in shown
 
 
 COMPILING = [n for n, c in commands().items() if any("--winograd" in p.opts for p in c.params)]

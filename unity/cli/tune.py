@@ -65,13 +65,13 @@ def tune_model(
     Raises:
         UnityError: An option is wrong, or the model can't be tuned here.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)  # names are followed by sizes: k[h=224]
     only_models(model, "tune")
     seconds = None if time is None else seconds_of(time)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[told]}", markup=False),
         TimeElapsedColumn(),
         console=console,
     )
@@ -109,7 +109,9 @@ def tune_model(
         )
     told = found.text(console.width) if console.is_terminal else str(found)
     console.print(told, soft_wrap=True)
-    console.print(f"unity run {model} --db {db}   uses what is in {db}", soft_wrap=True)
+    also = "" if options.threads is None else f" --threads {options.threads}"  # a record's are so
+    also += "" if options.precision == "f32" else f" --precision {options.precision}"
+    console.print(f"unity run {model} --db {db}{also}   uses what is in {db}", soft_wrap=True)
 
 
 def show_records(db: Path) -> None:
@@ -125,7 +127,7 @@ def show_records(db: Path) -> None:
     found += [(r, r.kernel, r.space) for r in records.bests()]
     found += [(r, r.call, f"{r.form}, not {r.usual}") for r in records.forms() if r.worth]
     rows = [_row(*each) for each in sorted(found, key=lambda f: f[0].ratio)]
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WHOLE
     console.print(_table(rows, console.width))
@@ -175,7 +177,7 @@ def merge_records(sources: Sequence[Path], output: Path) -> None:
         UnityError: A file is missing, or can't be read or written.
     """
     count = merge(sources, output)
-    Console(highlight=False).print(f"{output}: {count} records")
+    Console(highlight=False, markup=False).print(f"{output}: {count} records")
 
 
 def prune_records(db: Path) -> None:
@@ -185,4 +187,4 @@ def prune_records(db: Path) -> None:
         UnityError: It is missing, or can't be read or written.
     """
     before, after = prune(db)
-    Console(highlight=False).print(f"{db}: {before} -> {after} records")
+    Console(highlight=False, markup=False).print(f"{db}: {before} -> {after} records")
