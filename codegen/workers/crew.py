@@ -89,6 +89,8 @@ class Crew:
         self._kernels: Mapping[str, tuple[PrimFunc, str]] = {}
         self._texts: Mapping[str, str] = {}  # what children are told: the longer, the longer
         self._waiting: deque[str] = deque()  # nobody does them yet; what takes longest first
+        self._lock = threading.Lock()
+        self._busy = set[Child]()  # with a kernel; changes together with what is waiting
 
     def __enter__(self) -> Self:
         return self
@@ -99,13 +101,10 @@ class Crew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._waiting.clear()
-        self._known.set()
-        for child in self._children:
-            child.kill()
-        self._threads.shutdown()
-        for child in self._children:
-            child.close()
+        with self._lock:
+            self._waiting.clear()
+            self._busy.clear()
+        self._end()
 
     def expect(self, module: IRModule) -> None:
         """Start processes for a program of so many operators that there will be work for them.
@@ -136,19 +135,20 @@ class Crew:
         self._known.set()
         start, pace = time.perf_counter(), PACE
         while True:
-            left = sum(len(self._texts[name]) for name in list(self._waiting))
+            with self._lock:
+                left = sum(len(self._texts[name]) for name in self._waiting)
             spent = time.perf_counter() - start
             if spent > _SEEN and left < total:
                 pace = (total - left) / spent / (1 + len(self._children))
             if left > 2 * WORTH * pace:
                 self._hire(int(left / pace / WORTH))
-            name = self._next()
+            name = self._next(None)
             if name is None:
                 break
             func, identity = kernels[name]
             with suppress(Exception):  # told when it is compiled in the ordinary way
                 self._work.do(name, func, identity)
-        self._threads.shutdown()  # when the others have done what they began
+        self._end()
 
     def _hire(self, wanted: int) -> None:
         """Have as many children as wanted, at most as many as there may be processes."""
@@ -158,12 +158,26 @@ class Crew:
             self._children.append(child)
             self._threads.submit(self._run, child)
 
-    def _next(self) -> str | None:
-        """The next kernel to compile; None if there is none."""
-        try:
-            return self._waiting.popleft()
-        except IndexError:
-            return None
+    def _end(self) -> None:
+        """End the children, those that have a kernel after it; nothing is waiting any more."""
+        self._known.set()
+        with self._lock:
+            idle = [c for c in self._children if c not in self._busy]
+        for child in idle:
+            child.kill()  # it may have just begun to import the compiler
+        self._threads.shutdown()
+        for child in self._children:
+            child.close()
+
+    def _next(self, child: Child | None) -> str | None:
+        """The next kernel for a child, or for this process; None if there is none."""
+        with self._lock:
+            name = self._waiting.popleft() if self._waiting else None
+            if child is not None and name is not None:
+                self._busy.add(child)
+            elif child is not None:
+                self._busy.discard(child)
+            return name
 
     def _run(self, child: Child) -> None:
         """Give a child kernels until there are none, or it does not do what we would."""
@@ -175,10 +189,12 @@ class Crew:
             "checks": self._work.checks,
         }
         try:
+            if self._known.is_set() and not self._waiting:
+                return
             if child.ask(request, _PATIENCE).get("same") is not True:
                 return
             self._known.wait()
-            while (name := self._next()) is not None:
+            while (name := self._next(child)) is not None:
                 kernel = {
                     "do": "kernel",
                     "name": name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from unity.codegen.kernel_cache import KernelCache, setting_of
 from unity.codegen.kernel_work import KernelWork
 from unity.codegen.llvm import host_target
 from unity.codegen.workers import crew
-from unity.codegen.workers.child import Child
+from unity.codegen.workers.child import Child, Message
 from unity.errors import UnityError
 from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
@@ -94,7 +95,7 @@ def test_a_child_does_what_we_would_or_nothing(
 
 def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())
-    work, _ = work_in(tmp_path)
+    work, kernels = work_in(tmp_path)
     short = parse(print_module(LONG).replace("R.exp(x)", "x", 1))
     with crew.Crew(work, 2) as asked:
         asked.expect(short)
@@ -105,6 +106,20 @@ def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.Monk
         asked.compile({})
     assert process is not None
     assert process.poll() is not None
+    answers: list[Message] = []
+
+    class Noted(Child):
+        def ask(self, request: Mapping[str, object], seconds: float) -> Message:
+            answers.append(super().ask(request, seconds))
+            return answers[-1]
+
+    monkeypatch.setattr(crew, "Child", Noted)
+    monkeypatch.setattr(crew, "PACE", 1.0)
+    monkeypatch.setattr(KernelWork, "do", lambda *_: None)
+    with crew.Crew(work, 2) as asked:
+        asked.expect(LONG)
+        asked.compile(kernels)  # is done before the child has imported what it needs
+    assert not answers
 
 
 def test_children_that_die_are_done_without(
