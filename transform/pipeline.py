@@ -48,6 +48,7 @@ from .graph import (
     RequireElements,
     SimplifyOps,
     SimplifyParts,
+    WidenProducts,
 )
 from .graph.resolve import LowerLibraryCalls, Resolve, SealEngines, policy_of
 from .passes import Pass, Pipeline
@@ -100,6 +101,8 @@ GRAPH = Pipeline(
         FoldBatchNorm(),  # while convolutions are still ops
         ConvertFrames(),  # while convolutions are still ops; normalizations are in their weights
         ConvertTransposed(),  # normalizations are in the weights, and each is a convolution now
+        EliminateDeadCode(),  # convolutions before their normalizations, lest they be widened, too
+        WidenProducts(),  # normalizations are in the weights; layouts are those of float32
         MergeConvolutions(),  # after biases are there; before layouts, which keep parts in place
         EliminateDeadCode(),  # convolutions as they were, lest their weights be laid out, too
         ConvertLayout(),  # after all that looks for plain convolutions
@@ -218,6 +221,8 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
     # Winograd's transforms would lose too much of a narrow float; integers lie in other blocks.
     narrow = NARROW[precision]
     found = found.without(IntegerProducts, ConvertWinograd, PackWeights, MergeConvolutions)
+    if narrow == FLOAT16:
+        found = found.without(WidenProducts)
     found = found.replace(FoldQuantization, FoldQuantization(narrow=False))
     found = found.replace(Resolve, Resolve(policy_of(backend.resolve), forms=False))
     return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(

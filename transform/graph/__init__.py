@@ -16,6 +16,7 @@ from .layout.convert_precision import ConvertPrecision
 from .layout.convert_winograd import ConvertWinograd
 from .layout.fold_quantization import FoldQuantization
 from .layout.pack_weights import PackWeights
+from .layout.widen_products import WidenProducts
 from .lower.legalization import Legalization, LegalizeRule
 from .lower.legalize import LegalizeOps
 from .lower.lift_temporaries import LiftTemporaries
@@ -99,6 +100,7 @@ __all__ = [
     "RewriteRule",
     "SimplifyOps",
     "SimplifyParts",
+    "WidenProducts",
     "arena_bytes",
     "peak_bytes",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from unity.ir.dims import Dim
-from unity.ir.dtype import FLOAT32, INT16, INT32, UINT8
+from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, INT16, INT32, UINT8, DType
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType
@@ -36,6 +36,8 @@ POOLS = {
     "nn.avg_pool3d": "nn.avg_pool3d",
 }
 """What they become: of lines and pixels, one whose last axis are the lanes."""
+_OF = (FLOAT32, FLOAT16, BFLOAT16, UINT8, INT16, INT32)
+"""What images are of."""
 WASTE = 1.5
 """How many times the channels there are may be computed."""
 WASTE_TILES = 2
@@ -87,7 +89,9 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
         return False
     if call.attrs["data_layout"] not in ("NCHW", "NCDHW"):
         return False
-    if call.attrs["out_dtype"] is not None and not is_of_integers(call):
+    if not is_of_integers(call) and (
+        call.attrs["out_dtype"] is not None or _dtype(call.args[0]) != FLOAT32
+    ):
         return False
     if not is_depthwise(call) and call.attrs["groups"] != 1:
         return False
@@ -110,7 +114,7 @@ def standing_alone(f: Function, target: Target) -> frozenset[Var]:
     Batch normalization counts as what it is folded into.
     """
     others = {*POOLS, "mean", "concat", "repeat"}
-    return lone_products(f, CONVOLUTIONS, POINTWISE | {"nn.batch_norm"}, others, target)
+    return lone_products(f, CONVOLUTIONS, POINTWISE | {"nn.batch_norm", "astype"}, others, target)
 
 
 def plain_products(f: Function, target: Target) -> frozenset[Var]:
@@ -130,6 +134,11 @@ def plain_products(f: Function, target: Target) -> frozenset[Var]:
     }
     untold = frozenset(v for v in alone if v not in told)
     return untold | {v for v, said in told.items() if said == "gemm"}
+
+
+def _dtype(e: Expr) -> DType | None:
+    kind = atom_type(e)
+    return kind.dtype if isinstance(kind, TensorType) else None
 
 
 def is_of_integers(call: Call) -> bool:
@@ -175,14 +184,9 @@ def fill_blocks(f: Function, block: int) -> bool:
 
 
 def image_of(e: Expr) -> Image | None:
-    """What is known of an image, if enough is: of float32, or integers of its own."""
+    """What is known of an image, if enough is: of floats, or integers of its own."""
     match atom_type(e) if isinstance(e, Var | Constant) else None:
-        case TensorType((n, int(c), _, *_, _) as shape, dtype) if dtype in (
-            FLOAT32,
-            UINT8,
-            INT16,
-            INT32,
-        ):
+        case TensorType((n, int(c), _, *_, _) as shape, dtype) if dtype in _OF:
             return Image(n, c, shape[2:]) if len(shape) in (4, 5) else None
         case _:
             return None
