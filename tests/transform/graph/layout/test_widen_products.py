@@ -11,6 +11,7 @@ import pytest
 import unity
 from tests.transform.cases import floats
 from unity.interpreter import interpret
+from unity.ir.dtype import Array
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.well_formed.verify import verify
@@ -22,7 +23,7 @@ from unity.transform.graph import WidenProducts
 
 W = floats(0, (128, 64))[0].astype(np.float16)
 LARGE = np.zeros((768, 3072), np.float16)
-CONSTANTS = {"w": W, "w_wide": W.astype(np.float32), "large": LARGE}
+CONSTANTS: dict[str, Array] = {"w": W, "w_wide": W.astype(np.float32), "large": LARGE}
 HASWELL = Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx2", "f16c", "fma"), 256)
 DOTS = replace(HASWELL, cpu="znver4", features=("avx512bf16", "avx512f"), vector_bits=512)
 
@@ -136,9 +137,9 @@ def test_bfloat16_is_widened_where_nothing_multiplies_it() -> None:
 def test_a_network_of_convolutions_is_in_blocks_and_gives_the_same(of: str, sizes: str) -> None:
     kind = np.dtype(np.float16 if of == "float16" else ml_dtypes.bfloat16)
     short = "f16" if of == "float16" else "bf16"
-    weights = {
-        "a": (floats(0, (16, 16, 3, 3))[0] * 0.1).astype(kind),
-        "b": (floats(1, (16, 16, 1, 1))[0] * 0.1).astype(kind),
+    weights: dict[str, Array] = {
+        "a": np.multiply(floats(0, (16, 16, 3, 3))[0], 0.1).astype(kind),
+        "b": np.multiply(floats(1, (16, 16, 1, 1))[0], 0.1).astype(kind),
         "bias": floats(2, (16, 1, 1))[0].astype(kind),
     }
     head = 'h = dim("h")\nw = dim("w")\n' if "h" in sizes else ""
