@@ -40,7 +40,8 @@ def _arange(c: RelayCall) -> Expr:
     c.drop("start", "stop", "step")  # the operands say the same
     kind = c.dtype_or("dtype", c.dtype_of(c.tensor(0)))
     if any(c.constant(i) is None for i in range(3)):
-        return c.cast(counted(c, *(scalar(c, c.tensor(i)) for i in range(3))), kind)
+        first, limit, each = (scalar(c, c.tensor(i)) for i in range(3))
+        return c.cast(counted(c, first, limit, each), kind)
     start, stop, step = (c.scalar(i, "a bound of a range") for i in range(3))
     if step == 0:
         raise UnityError("the step is 0")
