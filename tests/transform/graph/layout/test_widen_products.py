@@ -126,6 +126,11 @@ def main(x: bf16[Tensor, 64, 8], w: bf16[Tensor, 8, 8]) -> bf16[Tensor, 64, 8]:
 """
 
 
+def test_products_of_two_rows_do_not_wait() -> None:
+    two = "@script.function\ndef main(x: f16[Tensor, 2, 768]) -> f16[Tensor, 2, 3072]:\n"
+    assert "astype" in print_module(widened(two + '    return R.matmul(x, R.const("large"))\n'))
+
+
 def test_bfloat16_is_widened_where_nothing_multiplies_it() -> None:
     stays(PLAIN, DOTS)
     assert "astype" in print_module(widened(PLAIN))
