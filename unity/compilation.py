@@ -101,6 +101,7 @@ def compiled(
     The arguments are those of `unity.compile`; `store` is the folder of all caches, None for none.
     """
     watching = tuple(instruments) if trace is None else (*instruments, DumpIR(trace))
+    db = None if db is None else records_in(db)
     module, passes, context = prepared(
         model, target, dynamic=dynamic, threads=threads, precision=precision, pipeline=pipeline,
         winograd=winograd, caches=caches, weights=weights, check_bounds=check_bounds,
@@ -119,6 +120,10 @@ def compiled(
         "check_bounds": check_bounds,
     }
     executable, passes = _built(module, passes, context, store, asked)
+    if db is not None:
+        from unity.tuning.records.unused import tell_unused
+
+        tell_unused(db, context)
     if check:
         from unity.checking import check_executable
 
@@ -178,7 +183,7 @@ def prepared(
         )
     passes = pipeline or default_pipeline(context.target.kind, precision, winograd=winograd)
     if db is not None:
-        passes = _tuned(passes, db, context)
+        passes = _tuned(passes, records_in(db), context)
     return module, passes, context
 
 
@@ -190,8 +195,8 @@ def _deciding(passes: Pipeline, decisions: Decisions) -> Pipeline:
     return passes.replace(ScheduleDefault, ScheduleDefault(over(given.decide, decisions)))
 
 
-def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipeline:
-    """The pipeline that lays kernels out as records say.
+def records_in(db: Path | str | Records) -> Records:
+    """The records that are given, or those of a file.
 
     Raises:
         UnityError: There is no such file, it can't be read, or what it holds are no records.
@@ -199,20 +204,29 @@ def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipe
     from unity.tuning.records import Records
     from unity.tuning.records.store import check_holds_records
 
-    if not isinstance(db, Records):
-        if not Path(db).exists():
-            raise UnityError(f"db: there is no file {str(db)!r}", hint="unity.tune(...) writes it")
-        check_holds_records(Path(db))
-        db = Records(db, read_only=True)
-    passes = forms_by_record(passes, db, context.target)
-    return passes.insert_before(ScheduleDefault, ScheduleByRecord(db.replays(context.target)))
+    if isinstance(db, Records):
+        return db
+    if not Path(db).exists():
+        raise UnityError(f"db: there is no file {str(db)!r}", hint="unity.tune(...) writes it")
+    check_holds_records(Path(db))
+    return Records(db, read_only=True)
 
 
-def forms_by_record(passes: Pipeline, db: Records, target: Target) -> Pipeline:
+def _tuned(passes: Pipeline, db: Records, context: Context) -> Pipeline:
+    """The pipeline that lays kernels out as records say."""
+    others = tuple(db.by_other_threads(context.target))
+    passes = forms_by_record(passes, db, context.target, others)
+    by_record = ScheduleByRecord(db.replays(context.target), others)
+    return passes.insert_before(ScheduleDefault, by_record)
+
+
+def forms_by_record(
+    passes: Pipeline, db: Records, target: Target, watched: tuple[str, ...] = ()
+) -> Pipeline:
     """The pipeline that computes calls in the forms that records say, where it knows forms."""
     if not has_forms(passes):
         return passes
-    return passes.insert_before(Resolve, FormByRecord(db.recorded_forms(target)))
+    return passes.insert_before(Resolve, FormByRecord(db.recorded_forms(target), watched))
 
 
 def has_forms(passes: Pipeline) -> bool:

@@ -120,7 +120,8 @@ def compile(  # noqa: A001
             what each may be.
         db: What `unity.tune` found out, the path of its file or `unity.tuning.records.Records`:
             kernels that were tuned for this machine are laid out by their records, of several sizes
-            each near its own. A record that does not apply any more is told of and done without.
+            each near its own. A record that does not apply any more is told of and done without,
+            and so are those of the program for other numbers of threads alone.
         instruments: Watch the passes: timing, printing, verification.
         trace: A folder to write the program after each pass to, with a page of the differences.
         cache: The folder of compiled object code, None for no cache.

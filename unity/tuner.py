@@ -212,7 +212,7 @@ def tune(
             )  # fmt: skip
 
         def build_formed(db: Records) -> Executable:
-            return build(joined(records.forms(), db))
+            return build(joined(records.forms(key_of_target(context.target)), db))
 
         running = None
         if fleet is None and not stopped:

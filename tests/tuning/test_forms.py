@@ -283,6 +283,12 @@ def test_a_compiled_program_has_the_forms_of_records_and_says_so() -> None:
     assert forms_in(later) == forms_in(usual)
 
 
+def test_forms_for_other_threads_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    unity.compile(twice(), threads=2, db=recorded("winograd.2"))
+    (told,) = caplog.messages
+    assert "records of this program's kernels for 1 thread, and none for 2 threads" in told
+
+
 def test_pipelines_that_lack_what_makes_forms_have_none() -> None:
     assert has_forms(pipeline())
     for kind in (ConvertLayout, ConvertWinograd, PackWeights):

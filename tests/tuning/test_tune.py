@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import unity
+from unity.codegen.llvm.host import host_target
 from unity.errors import UnityError
 from unity.ir.stmt import PrimFunc
 from unity.script import parse
@@ -32,7 +33,7 @@ from unity.tuning.workers import Candidate, Measured, Measurer
 from unity.tuning.workers.machine_key import key_of_target
 from unity.tuning.workers.runner import SURE, USUAL, Timing
 
-from .kernels import MATMUL, ROWS, rows_at_once, tasks
+from .kernels import MATMUL, ROWS, SMALL, rows_at_once, tasks
 
 RNG = np.random.default_rng(0)
 
@@ -104,6 +105,33 @@ def test_a_record_that_does_not_apply_is_told_of_and_done_without(
     assert "the record 'old' of the kernel fused_matmul_relu does not apply any more" in caplog.text
     x, w = (RNG.standard_normal(s, np.float32) for s in ((32, 48), (48, 64)))
     np.testing.assert_allclose(exe(x, w), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+
+
+def test_records_for_other_threads_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    records, _ = by_hand(MATMUL, rows_at_once)
+    exe = unity.compile(parse(MATMUL), threads=2, db=records)
+    assert not [n for n in exe.explain().notes if "is tuned" in n]
+    (told,) = caplog.messages
+    assert told == (
+        "db has records of this program's kernels for 1 thread, and none for 2 threads: they are "
+        "not used; compile it with threads=1 (--threads 1), or tune it with threads=2"
+    )
+
+
+def test_records_of_other_programs_and_machines_are_normal(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    records, _ = by_hand(MATMUL, rows_at_once)
+    (best,) = records.bests()
+    unity.compile(parse(SMALL), threads=2, db=records)
+    unity.compile(parse(MATMUL), threads=1, db=records)
+    elsewhere = Records()
+    elsewhere.add(replace(best, target=best.target.replace("cpu ", "cpu other-", 1)))
+    unity.compile(parse(MATMUL), threads=2, db=elsewhere)
+    trial = Trial(best.kernel, key_of_target(host_target(2)), best.sizes, "mine", "", 1.0, 1.0, ())
+    records.add(trial)
+    unity.compile(parse(MATMUL), threads=2, db=records)
+    assert not caplog.messages
 
 
 def test_rules_decide_anew_where_their_steps_no_longer_apply() -> None:

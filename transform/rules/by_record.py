@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from logging import getLogger
 from math import isqrt
 
@@ -20,6 +20,7 @@ from unity.machine.target import Target
 from ..blocks.tree import distinct
 from ..passes import Context, Pass
 from ..scheduled import as_scheduled, awaits_layout
+from ..seen import report_seen
 from .canonical import canonical, identity
 
 log = getLogger("unity")
@@ -119,20 +120,24 @@ class ScheduleByRecord(Pass):
 
     Attributes:
         records: By kernel and sizes, at most one for each.
+        watched: Kernels that are reported to the context as `SEEN` where the program has them.
     """
 
     records: tuple[Replay, ...] = ()
+    watched: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
-        if not self.records:
+        if not self.records and not self.watched:
             return module
         of: dict[str, list[Replay]] = {}
         for record in self.records:
             of.setdefault(record.kernel, []).append(record)
         done: dict[str, PrimFunc] = {}
+        names = {n: identity(f) for n, f in module.prim_funcs().items() if awaits_layout(f)}
+        report_seen(ctx, self.watched, names.values())
         for name, func in module.prim_funcs().items():
-            records = of.get(identity(func)) if awaits_layout(func) else None
+            records = of.get(names[name]) if name in names else None
             made = None if records is None else by_records(name, func, records, ctx.target)
             if made is not None:
                 done[name] = made
@@ -141,7 +146,7 @@ class ScheduleByRecord(Pass):
         calls = _calls(module)
         told: list[TunedKernel] = []
         for name, func in done.items():
-            taken = of[identity(module.prim_funcs()[name])]
+            taken = of[names[name]]
             seconds = taken[0].seconds if len(taken) == 1 else None
             about = str(func.attrs[TUNED])
             told.append(TunedKernel(name, about, tuple(calls.get(name, ())), seconds))

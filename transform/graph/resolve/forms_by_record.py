@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from unity.ir.dims import Dim, Symbol, dim, symbols_of
 from unity.ir.graph import Binding, Body, Call, Constant, Function, Op, VarBinding
@@ -20,6 +20,7 @@ from unity.ir.visiting.visit_graph import (
 )
 
 from ...passes import Context, Pass
+from ...seen import report_seen
 from ..layout.blockable import CONVOLUTIONS
 from .forms import FORMS
 
@@ -73,21 +74,26 @@ class FormByRecord(Pass):
 
     Attributes:
         records: At most one for each call.
+        watched: Calls that are reported to the context as `SEEN` where the program has them.
     """
 
     records: tuple[RecordedForm, ...] = ()
+    watched: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each graph function, with the bodies nested in it."""
         of = {r.call: r for r in self.records if r.form in FORMS}  # a later version has others
         told: dict[str, tuple[str, str]] = {}
-        if not of:
+        if not of and not self.watched:
             return module
+        seen: set[str] = set()
         functions = {
-            name: _Writer(name, of, told).function(f)
+            name: _Writer(name, of, told, seen).function(f)
             for name, f in module.graph_functions().items()
         }
-        ctx.reports[FORMED] = json.dumps(told)
+        report_seen(ctx, self.watched, seen)
+        if of:
+            ctx.reports[FORMED] = json.dumps(told)
         return module.with_(functions)
 
 
@@ -95,11 +101,16 @@ class _Writer:
     """Carries what is written at the calls of a function."""
 
     def __init__(
-        self, name: str, of: Mapping[str, RecordedForm], told: dict[str, tuple[str, str]]
+        self,
+        name: str,
+        of: Mapping[str, RecordedForm],
+        told: dict[str, tuple[str, str]],
+        seen: set[str],
     ) -> None:
         self.name = name
         self.of = of
         self.told = told
+        self.seen = seen
 
     def function(self, function: Function) -> Function:
         body = self.body(function.body)
@@ -110,8 +121,10 @@ class _Writer:
 
     def binding(self, binding: Binding) -> Binding:
         value = map_bodies(binding.value, self.body)
-        if isinstance(binding, VarBinding) and isinstance(value, Call):
-            record = self.of.get(call_identity(value)) if _is_open(value) else None
+        if isinstance(binding, VarBinding) and isinstance(value, Call) and _is_open(value):
+            identity = call_identity(value)
+            self.seen.add(identity)
+            record = self.of.get(identity)
             if record is not None:
                 self.told[f"{self.name}/{binding.var.name}"] = record.form, record.about
                 value = replace(value, attrs=value.attrs.with_(algorithm=record.form))

@@ -13,7 +13,7 @@ from unity.runtime.artifact.replacing import replacing
 from unity.transform.graph.resolve import RecordedForm
 from unity.transform.rules.by_record import Replay
 
-from ..workers.machine_key import key_of_target
+from ..workers.machine_key import key_of_target, without_threads
 from .record import BEGINNINGS, Best, FormRecord, Record, Trial, decoded, encoded
 
 log = getLogger("unity")
@@ -131,6 +131,25 @@ class Records:
             for r in self.bests(key_of_target(target))
             if r.worth
         )
+
+    def by_other_threads(self, target: Target) -> dict[str, int]:
+        """Kernels and calls tuned on this machine for other numbers of threads alone: for which.
+
+        Of several numbers it is the one that was tuned for last.
+        """
+        here = key_of_target(target)
+        machine = without_threads(here)[0]
+        known = {_of(r) for r in self._records if r.target == here}
+        tuned: list[Best | FormRecord] = [*self.bests(), *self.forms()]
+        return {
+            _of(r): without_threads(r.target)[1]
+            for r in sorted(tuned, key=lambda r: r.date)
+            if r.worth and _of(r) not in known and without_threads(r.target)[0] == machine
+        }
+
+
+def _of(record: Record) -> str:
+    return record.call if isinstance(record, FormRecord) else record.kernel
 
 
 def joined(*groups: Iterable[Record]) -> Records:

@@ -18,3 +18,13 @@ def key_of_target(target: Target) -> str:
         f"{target.kind} {target.triple} {target.cpu} {features} {vectors} {caches} "
         f"{target.threads} threads"
     )
+
+
+def without_threads(key: str) -> tuple[str, int]:
+    """The machine that a record names, whatever its threads, and how many these are.
+
+    >>> without_threads("cpu x86_64 haswell avx2 256x16 32768/1048576/8388608 4 threads")
+    ('cpu x86_64 haswell avx2 256x16 32768/1048576/8388608', 4)
+    """
+    machine, _, threads = key.removesuffix(" threads").rpartition(" ")
+    return (machine, int(threads)) if threads.isdecimal() else (key, 0)
