@@ -36,7 +36,7 @@ from unity.tuning.cost import CostModel, PriorModel, cost_model
 from unity.tuning.fleet import DEVICE, FleetRunner
 from unity.tuning.forms import FormSearch
 from unity.tuning.in_program import Build, compared, saved, settle
-from unity.tuning.records import Records, joined
+from unity.tuning.records import Best, Records, joined
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.runs import RunsInChild
 from unity.tuning.search import Search
@@ -255,7 +255,7 @@ def tune(
         key_of_target(context.target),
         session.trials,
         time.monotonic() - begin,
-        tuple(sorted(map(_row, session.searches), key=lambda k: -k.before * k.calls)),
+        tuple(sorted(kernel_reports(session), key=lambda k: -k.before * k.calls)),
         whole,
         tuple(session.points),
         stopped,
@@ -348,9 +348,13 @@ def _program(
         return None
 
 
-def _row(search: Search) -> KernelReport:
-    best, task = search.best, search.task
-    before = search.default_seconds or 0.0
+def kernel_reports(session: Session) -> list[KernelReport]:
+    """What became of each kernel: what records lay it out by now, of this session or before."""
+    return [_row(search, session.used_by(search)) for search in session.searches]
+
+
+def _row(search: Search, used: Best | None) -> KernelReport:
+    task, before = search.task, search.default_seconds or 0.0
     return KernelReport(
         task.name,
         task.identity,
@@ -358,9 +362,9 @@ def _row(search: Search) -> KernelReport:
         task.count,
         search.trials,
         before,
-        before * search.best_ratio,
-        "" if best is None else best.point.space,
-        "" if best is None else best.point.text,
+        before if used is None else before * used.ratio,
+        "" if used is None else used.space,
+        "" if used is None else used.point,
         tuple(round(x, 4) for x in search.history),
     )
 

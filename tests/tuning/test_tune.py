@@ -21,6 +21,7 @@ from unity.transform.rules.by_record import Replay, ScheduleByRecord
 from unity.transform.rules.canonical import canonical, identity
 from unity.transform.schedule import ScheduleDefault
 from unity.transform.schedule.schedule import Schedule
+from unity.tuner import kernel_reports
 from unity.tuning.cost import FEATURES, LearnedModel, PriorModel
 from unity.tuning.cost.features import Features
 from unity.tuning.in_program import contests, settle
@@ -363,6 +364,22 @@ def test_what_makes_the_program_no_faster_is_withdrawn() -> None:
     assert records.replays(target) == ()
     again = Session([task], records, PriorModel())
     assert again.searches[0].in_use() == []
+
+
+def test_a_kernel_is_as_fast_as_the_record_that_lays_it_out() -> None:
+    """A session that does not come to measure it again leaves it what an earlier one found."""
+    records, _ = by_hand(MATMUL, rows_at_once)
+    target = unity.compile(parse(MATMUL), threads=1).target
+    (task,) = tasks(MATMUL, target)
+    session = Session([task], records, PriorModel())
+    session.searches[0].default_seconds = 4e-3
+    (row,) = kernel_reports(session)
+    assert (row.before, row.after, row.space) == (4e-3, 2e-3, "mine")
+    session.set_aside(session.searches)
+    assert kernel_reports(session) == [row]
+    session.withdraw()
+    (row,) = kernel_reports(session)
+    assert (row.after, row.space, row.point) == (4e-3, "", "")
 
 
 def test_records_of_a_clock_that_is_ahead_are_withdrawn_too() -> None:

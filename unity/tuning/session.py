@@ -318,6 +318,10 @@ class Session:
             found.add(record)
         return found
 
+    def used_by(self, search: Search) -> Best | None:
+        """The record that lays out a kernel from now on, also if an earlier session made it."""
+        return next(iter(self._in_use([search])), None)
+
     def _in_use(self, searches: Sequence[Search]) -> list[Best]:
         kernels = {(s.task.identity, s.task.sizes) for s in searches}
         bests = self.records.bests(self._target)
