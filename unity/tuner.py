@@ -132,7 +132,7 @@ def tune(
             Connections are encrypted as dask is configured: ``tls://host:8786``, with certificates
             in ``distributed.comm.tls``.
         device: Which workers: those with this label.
-        report: A folder to write the report to, as JSON and as a chart.
+        report: A folder to write the report to, as JSON and, by matplotlib, as a chart.
         watch: Told a `unity.tuning.session.Progress` after each trial.
         steps: Told in words what is done from now on, when another step begins.
 

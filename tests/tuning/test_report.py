@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from unity.tuning.report import KernelReport, TuningReport
 
@@ -31,3 +35,12 @@ def test_a_report_has_as_many_columns_as_there_are() -> None:
         assert "2.00x" in row
         assert any("other forms takes 30 s to compile" in line for line in told)
         assert ("multi_level_tiles" in row) is (width >= 104)
+
+
+def test_a_report_without_a_chart_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    written = TuningReport("cpu", 0, 1.0, ()).save(tmp_path)
+    assert [path.name for path in written] == ["tuning.json"]
+    assert f"{tmp_path} has no chart: matplotlib is not installed" in caplog.text

@@ -6,12 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from logging import getLogger
 from pathlib import Path
 from typing import Any
 
 from unity import notebook
 from unity.errors import UnityError
 
+log = getLogger("unity")
 _WIDE, _NAME, _SHORT = 104, 40, 12
 """Columns that a table needs, and those of a kernel's name: usually, and at least."""
 
@@ -204,6 +206,8 @@ class TuningReport:
     def save(self, folder: Path | str) -> list[Path]:
         """Write ``tuning.json``, and ``tuning.png`` where matplotlib is installed.
 
+        Where it is not, the logger ``unity`` tells that there is no chart.
+
         Returns:
             The files that were written.
 
@@ -217,6 +221,8 @@ class TuningReport:
             written[0].write_text(self.to_json() + "\n")
             if _chart(self, where / "tuning.png"):
                 written.append(where / "tuning.png")
+            else:
+                log.warning("%s has no chart: matplotlib is not installed (unity[tune])", where)
         except OSError as error:
             raise UnityError(f"the report can't be written to {where}: {error.strerror}") from error
         return written

@@ -33,7 +33,7 @@ def tune(
         Literal["evolution", "annealing", "random"], typer.Option(help="Where candidates come from")
     ] = "evolution",
     report: Annotated[
-        Path | None, typer.Option(help="A folder for the report: JSON, and a chart.")
+        Path | None, typer.Option(help="A folder for the report: JSON, and a chart by matplotlib.")
     ] = None,
     scheduler: Annotated[
         str | None,
