@@ -231,24 +231,34 @@ def byte_count(spec: bc.TensorSpec) -> Size:
 
 def staged(code: bc.FunctionCode, targets: Sequence[bc.Reg], sources: Sequence[bc.Reg]) -> bool:
     """Whether loop state may be another's source, so that values are copied aside first."""
-    tensors = [s for t, s in zip(targets, sources, strict=True) if _is_tensor(code, t)]
-    return len(tensors) > 1 and not all(_lies_apart(code, s) for s in tensors)
+    pairs = [(t, s) for t, s in zip(targets, sources, strict=True) if _is_tensor(code, t)]
+    return len(pairs) > 1 and not all(_lies_apart(code, s, t) for t, s in pairs)
 
 
 def _is_tensor(code: bc.FunctionCode, register: bc.Reg) -> bool:
     return isinstance(code.registers[register], bc.TensorSpec)
 
 
-def _lies_apart(code: bc.FunctionCode, register: bc.Reg) -> bool:
-    """Whether a register's tensor has storage that no loop state has."""
-    writers = [i for i in code.code if register in _written(i)]
-    match writers:
-        case [bc.AllocTensor() | bc.Copy() | bc.View() | bc.LoadConst()]:
-            return True
-        case [bc.Reshape(_, src) | bc.Element(_, src)]:
-            return _lies_apart(code, src)
-        case _:
-            return False
+def _lies_apart(code: bc.FunctionCode, register: bc.Reg, state: bc.Reg) -> bool:
+    """Whether a register's tensor has storage that no loop state has but a given one."""
+    known, left = {state}, [register]
+    while left:
+        one = left.pop()
+        if one in known:
+            continue
+        known.add(one)
+        writers = [i for i in code.code if one in _written(i)]
+        moved = [i.src for i in writers if isinstance(i, bc.Move)]  # by the branches of an If
+        match writers:
+            case [bc.AllocTensor() | bc.Copy() | bc.View() | bc.LoadConst()]:
+                pass
+            case [bc.Reshape(_, src) | bc.Element(_, src)]:
+                left.append(src)
+            case [_, *_] if len(moved) == len(writers):
+                left += moved
+            case _:
+                return False
+    return True
 
 
 def _written(i: bc.Instruction) -> tuple[bc.Reg, ...]:

@@ -50,6 +50,25 @@ def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f3
         i = R.add(i, R.const(1, "int64"))
     return R.subtract(y, previous)
 """,
+    "loop whose branches keep states, compute them and swap them": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
+    i = R.const(0, "int64")
+    y = x
+    z = R.negative(x)
+    kept = R.exp(x)
+    while R.less(i, k):
+        if R.less(i, R.const(2, "int64")):
+            y = R.add(y, kept)
+        else:
+            if b:
+                following = y
+                y = z
+                z = following
+            else:
+                z = R.add(z, y)
+        i = R.add(i, R.const(1, "int64"))
+    return R.subtract(R.multiply(y, kept), z)
+""",
     "loop in a loop": """
 def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
     i = R.const(0, "int64")
