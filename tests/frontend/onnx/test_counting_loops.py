@@ -56,8 +56,8 @@ def layer(first: str = "0", begin: str = "begins", most: str = "") -> str:
     return text.replace("NONE", first)
 
 
-def agrees(text: str, lengths: tuple[int, ...], kind: type) -> None:
-    """Compiled as onnxruntime computes it, by a loop of a kind."""
+def agrees(text: str, lengths: tuple[int, ...], *kinds: type) -> None:
+    """Compiled as onnxruntime computes it, by a loop of a kind, or by one in another."""
     rng = np.random.default_rng(0)
     weights: dict[str, Array] = {
         "w": rng.standard_normal((3, 4)).astype(f4),
@@ -67,7 +67,7 @@ def agrees(text: str, lengths: tuple[int, ...], kind: type) -> None:
     module = from_onnx(of)
     check(module)
     loops = [type(b.value) for b in walk_bindings(main_of(module))]
-    assert [k for k in loops if k in (Scan, While)] == [kind]
+    assert [k for k in loops if k in (Scan, While)] == [*kinds]
     exe = unity.compile(of)
     assert exe.native()["main"] == "native"
     session = ort.InferenceSession(of.SerializeToString())
@@ -110,4 +110,4 @@ def test_the_first_step_is_done_where_nothing_is_asked_before() -> None:
 
 
 def test_a_loop_that_begins_by_another_condition_stays_one() -> None:
-    agrees(layer(begin="flag"), (1, 4), While)
+    agrees(layer(begin="flag"), (1, 4), While, Scan)

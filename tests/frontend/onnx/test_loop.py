@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 
 import numpy as np
 import onnx
@@ -17,6 +18,7 @@ from unity.frontend.onnx import from_onnx
 from unity.interpreter import interpret
 from unity.ir.graph import Scan, While
 from unity.ir.visit import walk_bindings
+from unity.runtime.native import supported
 
 from .programs import main_of
 
@@ -168,6 +170,60 @@ def test_what_the_steps_give_of_a_loop_that_ends_early(times: int) -> None:
     for got, right in zip(found, wanted, strict=True):
         assert isinstance(got, np.ndarray)
         np.testing.assert_array_equal(got, np.asarray(right), strict=True)
+
+
+ROWS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[m, w] x, int64 n, bool t) => (float[w] s, float[k, w] y, bool[k] z, int64[k, 1] q) {
+  zero = Constant<value_float = 0.0>()
+  shape = Shape<start = 1>(x)
+  init = Expand(zero, shape)
+  s, y, z, q = Loop(STEPS, t, init) <body = b (int64 i, bool c, float[w] before)
+    => (bool go, float[w] after, float[w] row, bool last, int64[1] number) {
+    row = Gather<axis = 0>(x, i)
+    after = Add(before, row)
+    sum = ReduceSum<keepdims = 0>(row)
+    limit = Constant<value_float = 20.0>()
+    go = Less(sum, limit)
+    last = Not(go)
+    one = Constant<value_ints = [1]>()
+    number = Mul(i, one)
+  }>
+}"""
+
+
+@pytest.mark.parametrize("steps", ["n", ""])
+def test_steps_of_a_loop_that_may_end_early_are_stacked_by_runs(steps: str) -> None:
+    """Of several lengths, with a bound that no memory would hold."""
+    of = onnx.parser.parse_model(ROWS.replace("STEPS", steps))
+    module, session = from_onnx(of), ort.InferenceSession(of.SerializeToString())
+    (loop,) = (b.value for b in walk_bindings(main_of(module)) if isinstance(b.value, While))
+    assert any(isinstance(b.value, Scan) for block in loop.body.blocks for b in block.bindings)
+    exe, most = unity.compile(of), np.iinfo(np.int64).max
+    if supported():
+        assert exe.native()["main"] == "native"
+    cases = [(most, end) for end in (0, 1, 3, 4, 7, 8, 49)]
+    if steps:
+        cases += [(n, end) for n in (1, 4, 5, 50) for end in (2, 49)]
+    for n, end in cases:
+        x = np.random.default_rng(end).random((50, 8), np.float32)
+        x[end] += 5
+        feeds = {"x": x, "n": np.asarray(n), "t": np.asarray(True)}
+        wanted = session.run(None, feeds)
+        results: list[Iterable[object]] = [exe.run(feeds).values()]
+        if end < 5:
+            found = interpret(module, "main", [*feeds.values()])
+            assert isinstance(found, tuple)
+            results.append(found)
+        for result in results:
+            for got, right in zip(result, wanted, strict=True):
+                np.testing.assert_array_equal(np.asarray(got), right, strict=True)
+
+
+@pytest.mark.parametrize(("n", "t"), [(0, True), (-3, True), (9, False)])
+def test_no_step_of_a_loop_that_may_end_early_gives_no_rows(n: int, t: bool) -> None:
+    exe = unity.compile(onnx.parser.parse_model(ROWS.replace("STEPS", "n")))
+    given = exe.run({"x": np.ones((5, 8), np.float32), "n": np.asarray(n), "t": np.asarray(t)})
+    assert [np.shape(v) for v in given.values()] == [(8,), (0, 8), (0,), (0, 1)]
 
 
 def test_what_is_missing_is_said() -> None:

@@ -2,7 +2,8 @@
 
 Where the number of steps is a size and no step can end the loop early, it is the IR's scan over the
 numbers of the steps, and what each step gives is stacked. Else it is a while loop, whose states may
-grow (`states`), and what its steps give is put into a sequence that does. A few steps that carry
+grow (`states`). What its steps give is stacked by scans over runs of them (`runs`), or put into a
+sequence that grows where steps change the shape of that or of a state. A few steps that carry
 sequences of known length are written out, so that nothing is left of the sequences; where steps
 only append to one that begins empty, what they append is stacked (`appended`).
 """
@@ -15,14 +16,13 @@ import numpy as np
 import onnx
 
 from unity.errors import UnityError
-from unity.frontend.emission import Gap
 from unity.frontend.run_time.ragged import Ragged, inserted, of_stack, stacked
 from unity.frontend.run_time.slicing import scalar
 from unity.frontend.run_time.vectors import Ints, bound
 from unity.frontend.sizes import sizes_of
-from unity.ir.dims import Dim, as_dim, dim_max, symbols_of
+from unity.ir.dims import Dim, as_dim, dim_max
 from unity.ir.dtype import BOOL, INT64
-from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
+from unity.ir.graph import Constant, Expr, Scan, Tuple, While
 from unity.ir.types import TensorType
 
 from ..node import Converter, Node, Outcome, Value
@@ -30,7 +30,8 @@ from ..reading.tensors import array_of, check_declared
 from ..sequences.held import Held, Listed, Maybe
 from .appended import appended
 from .counting import constant_states, counted_steps, without_states
-from .states import State, enter, enter_step, stack_of, states_of
+from .runs import condition_of, in_runs
+from .states import State, enter, enter_step, even_types, stack_of, states_of, stepped
 from .unread import begun
 
 MOST_WRITTEN_OUT = 64
@@ -163,7 +164,7 @@ def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Outcome], steps: 
     variables, entered = enter(inner, within, states)
     inner.values[body.input[0].name] = nth
     inner.values[body.input[1].name] = _true()
-    after = _step(within, body, states, entered)[1:]
+    after = stepped(within, body, states, entered)[1:]
     numbers = node.op("arange", 0, steps, 1, dtype=INT64)
     whole = inner.builder.body(Tuple(tuple(after)))
     begin = tuple(node.plain(x) for x in init)
@@ -184,7 +185,7 @@ def _collected(
         return None
     left = [node.plain(x) for x in left]
     states = states_of(node, plain.body, left)
-    if any(s.is_loose for s in states) or not _is_even(node, plain.body, states):
+    if any(s.is_loose for s in states) or even_types(node, plain.body, states) is None:
         return None
     found: list[Outcome] = [*_counted(node, plain.body, left, steps)]
     stacks = found[len(found) - len(plain.places) :]
@@ -192,21 +193,6 @@ def _collected(
     for place, stack in zip(plain.places, stacks, strict=True):
         found.insert(place, of_stack(node, node.plain(stack)))
     return found
-
-
-def _is_even(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> bool:
-    """Whether what a step gives has a shape that no step changes."""
-    inner = node.graph.trial()
-    enter_step(inner, body)
-    within = Node(node.proto, inner, node.version)
-    enter(inner, within, states)
-    try:
-        found = inner.inline(body)[1 + len(states) :]
-        shapes = [within.shape_of(within.plain(v)) for v in found]
-    except (Gap, UnityError):
-        return False
-    new = (s for shape in shapes for s in symbols_of(*shape) if not node.builder.has_symbol(s.name))
-    return not inner.gaps and next(new, None) is None
 
 
 def _checked(
@@ -217,14 +203,18 @@ def _checked(
     start = scalar(node, node.tensor(1)) if node.has(1) else _true()
     if limit is None and _goes_on(node, body):
         raise UnityError("never ends: it has no number of steps, and its condition stays true")
-    states = [*states, *_stacks(node, body, states)]
     count = len(body.input) - 2
+    if wanted > count and not any(s.is_loose for s in states):
+        given = even_types(node, body, states)
+        if given is not None:
+            return [*in_runs(node, body, states, start, limit, given)]
+    states = [*states, *_stacks(node, body, states)]
     inner = node.graph.inner()
     nth, going = enter_step(inner, body)
     within = Node(node.proto, inner, node.version)
     variables, entered = enter(inner, within, states)
-    condition = _condition(node, nth, going, limit)
-    on, *after = _step(within, body, states[:count], entered[:count])
+    condition = condition_of(node, nth, going, limit)
+    on, *after = stepped(within, body, states[:count], entered[:count])
     for k in range(count, len(states)):
         old = entered[k]
         assert isinstance(old, Ragged)
@@ -253,28 +243,6 @@ def _stacks(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> list[
     within = Node(node.proto, inner, node.version)
     enter(inner, within, states)
     return [stack_of(within, within.plain(v)) for v in inner.inline(body)[1 + len(states) :]]
-
-
-def _condition(node: Node, nth: Var, going: Var, limit: Expr | None) -> Body:
-    inner = node.graph.inner()
-    if limit is None:
-        return inner.builder.body(going)
-    within = Node(node.proto, inner, node.version)
-    return inner.builder.body(within.op("logical_and", going, within.op("less", nth, limit)))
-
-
-def _step(
-    within: Node, body: onnx.GraphProto, states: Sequence[State], entered: Sequence[Outcome]
-) -> list[Expr]:
-    """The body's outputs: its condition, the next states, what it gives besides."""
-    found = within.graph.inline(body)
-    count = len(states)
-    after = [
-        state.after(within, old, new)
-        for state, old, new in zip(states, entered, found[1 : 1 + count], strict=True)
-    ]
-    others = [within.plain(v) for v in found[1 + count :]]
-    return [within.plain(found[0]), *after, *others]
 
 
 def _true() -> Constant:

@@ -14,7 +14,7 @@ import onnx
 
 from unity.errors import UnityError
 from unity.frontend.emission import Gap
-from unity.ir.dims import Dim, as_dim, bounds, equal
+from unity.ir.dims import Dim, as_dim, bounds, equal, symbols_of
 from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Expr, Var
 from unity.ir.types import TensorType, Type
@@ -169,6 +169,38 @@ def enter(
         found.append(var)
         entered.append(value)
     return found, entered
+
+
+def stepped(
+    within: Node, body: onnx.GraphProto, states: Sequence[State], entered: Sequence[Outcome]
+) -> list[Expr]:
+    """The body's outputs: its condition, the next states, what it gives besides."""
+    found = within.graph.inline(body)
+    count = len(states)
+    after = [
+        state.after(within, old, new)
+        for state, old, new in zip(states, entered, found[1 : 1 + count], strict=True)
+    ]
+    others = [within.plain(v) for v in found[1 + count :]]
+    return [within.plain(found[0]), *after, *others]
+
+
+def even_types(
+    node: Node, body: onnx.GraphProto, states: Sequence[State]
+) -> list[TensorType] | None:
+    """The types of what a step gives besides states; None if a step may change their shapes."""
+    inner = node.graph.trial()
+    enter_step(inner, body)
+    within = Node(node.proto, inner, node.version)
+    enter(inner, within, states)
+    try:
+        found = inner.inline(body)[1 + len(states) :]
+        types = [within.type_of(within.plain(v)) for v in found]
+        shapes = [within.shape_of(within.plain(v)) for v in found]
+    except (Gap, UnityError):
+        return None
+    new = (s for shape in shapes for s in symbols_of(*shape) if not node.builder.has_symbol(s.name))
+    return types if not inner.gaps and next(new, None) is None else None
 
 
 def shaped(node: Node, value: Expr, init: Expr, axes: frozenset[int]) -> Expr:
