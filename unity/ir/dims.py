@@ -190,6 +190,8 @@ def as_dim(value: object) -> Dim:
     if "sympy" in sys.modules and isinstance(value, sympy.Expr):
         if value.is_Integer:
             return int(value)
+        if _is_ours(value):
+            return cast("Dim", value)
         if value.is_integer is not False and not value.is_Float:
             return cast("Dim", _ours(value))
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
@@ -199,6 +201,20 @@ def as_dim(value: object) -> Dim:
         f"a dim must be an integer or an expression over dims, got {value!r}",
         hint=hint if isinstance(value, str) and value.isidentifier() else None,
     )
+
+
+@lru_cache(maxsize=65536)
+def _is_ours(value: sympy.Expr) -> bool:
+    """Whether an expression is plainly a dim: sympy takes milliseconds to say so of a long sum."""
+    match value:
+        case nodes.Symbol() | sympy.Integer():
+            return True
+        case sympy.Add() | sympy.Mul() | nodes.FloorDiv() | nodes.FloorMod():
+            return all(map(_is_ours, value.args))
+        case nodes.DimMin() | nodes.DimMax():
+            return all(map(_is_ours, value.args))
+        case _:
+            return False
 
 
 def _ours(value: sympy.Expr) -> sympy.Expr:
@@ -226,9 +242,13 @@ def symbols_of(*dims: Dim) -> frozenset[Symbol]:
     found: set[Symbol] = set()
     for d in dims:
         if not isinstance(d, int):
-            free = cast("set[Symbol]", cast("sympy.Expr", d).free_symbols)
-            found |= free
+            found |= _free(d)
     return frozenset(found)
+
+
+@lru_cache(maxsize=65536)
+def _free(value: SymDim) -> frozenset[Symbol]:
+    return frozenset(cast("set[Symbol]", cast("sympy.Expr", value).free_symbols))
 
 
 def substitute(value: Dim, mapping: Mapping[Symbol, Dim]) -> Dim:
@@ -236,7 +256,7 @@ def substitute(value: Dim, mapping: Mapping[Symbol, Dim]) -> Dim:
     if isinstance(value, int) or not mapping:
         return value
     expr = cast("sympy.Expr", value)
-    if not any(s in mapping for s in expr.free_symbols):
+    if mapping.keys().isdisjoint(_free(value)):
         return value
     return as_dim(expr.xreplace({k: sympy.sympify(v) for k, v in mapping.items()}))
 
@@ -405,7 +425,12 @@ def factors_of(value: Dim) -> tuple[Dim, ...]:
 
 def dim_text(value: Dim) -> str:
     """The dim as Python source, e.g. ``(n + 15) // 16``."""
-    return str(value) if isinstance(value, int) else _text(cast("sympy.Expr", value), 0)
+    return str(value) if isinstance(value, int) else _written(value)
+
+
+@lru_cache(maxsize=65536)
+def _written(value: SymDim) -> str:
+    return _text(cast("sympy.Expr", value), 0)
 
 
 def _text(e: sympy.Expr, precedence: int) -> str:
