@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from unity.arith import Analyzer
 from unity.arith import polynomial as poly
+from unity.arith.known import terms
 from unity.arith.polynomial import Monomial, Poly
 from unity.ir.prim_expr import Compare, PrimExpr, imm
 from unity.ir.stmt import For
@@ -37,8 +38,8 @@ def throughout(
         found = None if margin is None else _least(margin, loops, known)
         if found is None:
             return None
-        constant = found.pop((), 0)
-        rest = frozenset(found.items())
+        constant = found.get((), 0)
+        rest = terms(found)
         least[rest] = min(constant, least.get(rest, constant))
     if not _may_hold(least, known):
         return None

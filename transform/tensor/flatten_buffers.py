@@ -131,7 +131,7 @@ class _Flattener:
 
     def expr(self, e: PrimExpr) -> PrimExpr:
         if not isinstance(e, Load):
-            return map_prim(e, self.expr)
+            return map_prim(e, self.expr) if leaves(e).loads else e
         indices = tuple(self.expr(i) for i in e.indices)
         predicate = None if e.predicate is None else self.expr(e.predicate)
         flat, place = self.buffer(e.buffer), self.place(e.buffer, indices)

@@ -161,7 +161,7 @@ class Analyzer:
         # what is positive stays so when it is divided by a number
         found = {terms(p): more, terms(smaller): -(-more // common)}
         found |= dict.fromkeys(self._factors(p), 1)
-        return Analyzer(replace(self._known, least={**self._known.least, **found}))
+        return Analyzer(replace(self._known, least=self._known.least.with_values(found)))
 
     def _factors(self, p: poly.Poly) -> set[Terms]:
         """What is positive since a product is, of which no factor is ever negative."""

@@ -88,7 +88,17 @@ def _reduced(p: Poly, d: Poly, known: Known) -> tuple[int, Poly, Poly] | None:
     return None
 
 
-def quotients(p: Poly, d: Poly, known: Known) -> Iterator[Poly]:
+def wholes(rest: Binary, known: Known) -> tuple[Poly, ...]:
+    """What the dividend of a remainder exceeds it by: its divisor times each of its quotients."""
+    found = known.found.wholes.get(rest)
+    if found is None:
+        p, d = poly.from_expr(rest.a), poly.from_expr(rest.b)
+        found = tuple(poly.multiply(quotient, d) for quotient in _quotients(p, d, known))
+        known.found.wholes[rest] = found
+    return found
+
+
+def _quotients(p: Poly, d: Poly, known: Known) -> Iterator[Poly]:
     """The normal form of ``p // d``, and that of ``x // (a * d)`` where `p` is ``x // a``."""
     yield floordiv(p, d, known)
     nested = None if poly.as_constant(d) is not None else _nested_quotient(p, known)
@@ -333,6 +343,8 @@ def _without_one(
 ) -> Poly | None:
     for atom in dict.fromkeys(a for monomial in p for a in monomial):
         if not isinstance(atom, PrimVar | SizeVar | Binary | Select):
+            continue
+        if isinstance(atom, PrimVar | SizeVar) and limits_of(atom, known) == (None, None):
             continue
         rest, factor = poly.split_linear(p, atom)
         if factor is None:

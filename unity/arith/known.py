@@ -28,6 +28,27 @@ def terms(p: Poly) -> Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class Least:
+    """What sums are at least.
+
+    Attributes:
+        values: By their terms.
+        monomials: Those in any of them: a sum that holds another is none of them.
+    """
+
+    values: Mapping[Terms, int] = field(default_factory=dict[Terms, int])
+    monomials: frozenset[Monomial] = frozenset()
+
+    def with_values(self, values: Mapping[Terms, int]) -> Least:
+        """With other sums."""
+        monomials = {monomial for those in values for monomial, _ in those}
+        return Least({**self.values, **values}, self.monomials | monomials)
+
+
+_NOTHING_TOLD = Least()
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """Answers that hold as long as the same is known.
 
@@ -35,6 +56,7 @@ class Found:
         bounds: Constant bounds.
         bits: How many bits an atom's data takes.
         limits: Polys that an atom never falls below or exceeds.
+        wholes: What the dividends of a remainder exceed it by, as its quotients are written.
         signs: Whether a poly is never negative.
         cases: The same by cases, to a depth.
     """
@@ -42,6 +64,7 @@ class Found:
     bounds: dict[Binary, Interval] = field(default_factory=dict[Binary, Interval])
     bits: dict[PrimExpr, int] = field(default_factory=dict[PrimExpr, int])
     limits: dict[PrimExpr, Limits] = field(default_factory=dict[PrimExpr, Limits])
+    wholes: dict[Binary, tuple[Poly, ...]] = field(default_factory=dict[Binary, tuple[Poly, ...]])
     signs: dict[Terms, bool] = field(default_factory=dict[Terms, bool])
     cases: dict[tuple[Terms, int], bool] = field(default_factory=dict[tuple[Terms, int], bool])
 
@@ -64,7 +87,7 @@ class Known:
         default_factory=dict[PrimVar | SizeVar, Interval]
     )
     limits: dict[PrimVar, Limits] = field(default_factory=dict[PrimVar, Limits])
-    least: Mapping[Terms, int] = field(default_factory=dict[Terms, int])
+    least: Least = _NOTHING_TOLD
     data: Mapping[PrimVar, int] = field(default_factory=dict[PrimVar, int])
     found: Found = field(default_factory=Found, init=False, compare=False, repr=False)
 
@@ -136,7 +159,7 @@ class Known:
 
     def _with_least(self, e: PrimExpr, found: Interval) -> Interval:
         """The bounds of a sum, with what is known of the sum itself."""
-        least = self._least_of(poly.from_expr(e)) if self.least else None
+        least = self._least_of(poly.from_expr(e)) if self.least.values else None
         low, high = found
         if least is None:
             return found
@@ -196,16 +219,19 @@ class Known:
             high = None if high is None or most is None else high + most * c
             if low is None and high is None:
                 break
-        known = self._least_of(p) if self.least else None
+        known = self._least_of(p) if self.least.values else None
         if known is None:
             return low, high
         return known if low is None else max(known, low), high
 
     def _least_of(self, p: Poly) -> int | None:
         """What a sum is at least, of which that is known; or a multiple of such a sum."""
+        first = next((m for m in p if m), None)
+        if first is not None and first not in self.least.monomials:
+            return None
         common = max(poly.content(p), 1)
         for factor in {1, common}:
-            found = self.least.get(frozenset((m, c // factor) for m, c in p.items() if m))
+            found = self.least.values.get(frozenset((m, c // factor) for m, c in p.items() if m))
             if found is not None:
                 return found * factor + p.get((), 0)
         return None

@@ -249,17 +249,27 @@ def _key(e: PrimExpr) -> str:
 
 def from_expr(e: PrimExpr) -> Poly:
     """The poly of an expression whose atoms are taken as they stand."""
-    match e:
-        case Imm(int() as value):
-            return constant(value)
-        case Binary("add", a, b):
-            return add(from_expr(a), from_expr(b))
-        case Binary("sub", a, b):
-            return add(from_expr(a), from_expr(b), -1)
-        case Binary("mul", a, b):
-            return multiply(from_expr(a), from_expr(b))
-        case _:
+    if isinstance(e, Binary):
+        if e.op not in ("add", "sub", "mul"):
             return of_atom(e)
+        found = e.linear or _READ.get(e)
+        if not found:
+            if len(_READ) >= _MOST:
+                _READ.clear()
+            found = _READ[e] = _read(e)
+        return found
+    return constant(e.value) if isinstance(e, Imm) and isinstance(e.value, int) else of_atom(e)
+
+
+_READ: dict[Binary, Poly] = {}
+"""The polys of sums and products that are not linear: proofs ask for the same ones again."""
+
+
+def _read(e: Binary) -> Poly:
+    a, b = from_expr(e.a), from_expr(e.b)
+    if e.op == "mul":
+        return multiply(a, b)
+    return add(a, b, 1 if e.op == "add" else -1)
 
 
 def split_linear(p: Poly, atom: PrimExpr) -> tuple[Poly, Poly | None]:
@@ -267,11 +277,12 @@ def split_linear(p: Poly, atom: PrimExpr) -> tuple[Poly, Poly | None]:
     rest: Poly = {}
     factor: Poly = {}
     for monomial, coefficient in p.items():
-        others = divide_monomial(monomial, (atom,))
-        if others is None:
+        if atom not in monomial:
             rest[monomial] = coefficient
-        elif atom in others:
+            continue
+        others = divide_monomial(monomial, (atom,))
+        assert others is not None
+        if atom in others:
             return p, None
-        else:
-            factor[others] = coefficient
+        factor[others] = coefficient
     return rest, factor

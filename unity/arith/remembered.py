@@ -49,7 +49,7 @@ class About:
         self._known = known
         self._numbers: dict[PrimVar | SizeVar, int] = {}
         self._asked: set[PrimVar | SizeVar] = set()
-        self._least = _number(frozenset(known.least.items())) if known.least else 0
+        self._least = _number(frozenset(known.least.values.items())) if known.least.values else 0
 
     def key(self, e: PrimExpr) -> Key:
         """What an answer about an expression depends on."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from math import gcd
 
 from unity.ir.dtype import BOOL, INT64
+from unity.ir.leaves import leaves
 from unity.ir.prim_expr import (
     Binary,
     Cast,
@@ -29,7 +30,7 @@ from unity.ir.prim_expr import (
 from unity.ir.visit import map_prim, variables
 
 from . import polynomial as poly
-from .division import floordiv, floormod, is_nonnegative, quotients
+from .division import floordiv, floormod, is_nonnegative, wholes
 from .known import Known
 from .linear import linear, normal
 from .polynomial import ONE, Monomial, Poly
@@ -210,8 +211,8 @@ class Rewriter:
                 assert others is not None
                 d, x = poly.from_expr(atom.b), poly.from_expr(atom.a)
                 share: Poly = {others: k}
-                for quotient in quotients(x, d, self.known):
-                    wanted = poly.multiply(poly.multiply(quotient, d), share)
+                for whole in wholes(atom, self.known):
+                    wanted = poly.multiply(whole, share)
                     if wanted and all(p.get(t) == c for t, c in wanted.items()):
                         p = poly.add(poly.add(p, wanted, -1), {term: k}, -1)
                         return self._joined(poly.add(p, poly.multiply(x, share)))
@@ -403,6 +404,9 @@ def _has_rest(p: Poly) -> bool:
 
 def _holds_data(e: PrimExpr, data: Mapping[PrimVar, int]) -> bool:
     """Whether anything in a value comes from memory."""
+    held = leaves(e)
+    if not (held.loads or held.calls) and (not data or data.keys().isdisjoint(held.variables)):
+        return False
     match e:
         case Load() | Intrinsic():
             return True
