@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 LONGEST = 80
 """Names of fused kernels are cut here."""
+_OF_DIMS = frozenset({"max", "min"})
+"""What printed sizes call: a function of such a name would stand for it when they are read back."""
 
 
 class Names:
     """Gives out names that are free, numbering those that were taken."""
 
     def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+        self._taken = {*_OF_DIMS, *taken}
         self._next: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
