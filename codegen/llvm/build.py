@@ -26,8 +26,9 @@ from .pool.module import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
 
 CODE_VERSION = "3"
 """Part of the cache's key: raise it when the way of compiling changes, not the text."""
-MANY = 1000
-"""Statements of a kernel with vectors from on which O2 takes a second or two and gains nothing."""
+MANY_STATEMENTS = 1000
+"""Statements of a kernel with vectors from which on O2 takes a second or two; of attention, which
+has a few scalars beside its vectors, it gains nothing."""
 _RESERVED = frozenset(
     {"malloc", "free", "memcpy", "memset", "memmove", *POOL_SYMBOLS, *LIMIT_SYMBOLS}
 )
@@ -256,9 +257,9 @@ def _limit_text(target: Target) -> str:
 
 
 def _level(analysis: Analysis) -> Level:
-    """Which passes LLVM runs: all where there are scalars, but for a few among many vectors."""
-    few = analysis.vector_loops and analysis.statements > MANY
-    return "full" if analysis.scalars and not few else "short"
+    """Which passes LLVM runs: all where there are scalars, but of many statements with vectors."""
+    large = analysis.vector_loops and analysis.statements > MANY_STATEMENTS
+    return "full" if analysis.scalars and not large else "short"
 
 
 def _unit_text(

@@ -43,6 +43,7 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._left = b""
+        self._killed = False
         self.started = 0
         """How often it was started; a new one knows nothing of what the last one was told."""
 
@@ -73,7 +74,8 @@ class Child:
         self._running()
 
     def kill(self) -> None:
-        """Stop the process; whoever waits for an answer, in another thread, gets a `ChildError`."""
+        """Stop the process for good; whoever asks, in another thread, gets a `ChildError`."""
+        self._killed = True
         process = self._process
         if process is not None:
             with suppress(OSError):
@@ -95,6 +97,8 @@ class Child:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
+        if self._killed:
+            raise ChildError("it was ended")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         numbers = map(str, (os.getpid(), *self._cpus))
         command = [sys.executable, "-m", self._module, *numbers]

@@ -1,7 +1,7 @@
 """Many kernels compiled by several processes, this one among them.
 
 Lowering kernels is Python's work, which threads of one process do not share. Another process costs
-the import of the compiler, so the first are started for programs of many operators while the graph
+the import of the compiler, so the first is started for programs of many operators while the graph
 passes run, and more once what is left is seen to take long. What none of them could do is left as
 it is: the compiler does it then in its ordinary way, and says what is wrong.
 """
@@ -39,10 +39,8 @@ from .described import described
 VARIABLE = "UNITY_COMPILE_PROCESSES"
 FEW = 6
 """Kernels below which there is nothing to share, where no process was started before."""
-MANY = 8
+MANY_CALLS = 8
 """Operators' calls for which a process is started before it is known what kernels they make."""
-EACH = 40
-"""Calls for each of which one more is."""
 WORTH = 1.5
 """Seconds of work that another process is started for."""
 PACE = 2500.0
@@ -107,7 +105,7 @@ class Crew:
         self._end()
 
     def expect(self, module: IRModule) -> None:
-        """Start processes for a program of so many operators that there will be work for them.
+        """Start a process for a program of so many operators that there will be work for it.
 
         Args:
             module: The program before its graph passes.
@@ -115,8 +113,8 @@ class Crew:
         functions = module.graph_functions().values()
         bound = [b.value for f in functions for b in walk_bindings(f)]
         calls = sum(isinstance(v, Call) and isinstance(v.callee, Op) for v in bound)
-        if calls >= MANY:
-            self._hire(1 + calls // EACH)
+        if calls >= MANY_CALLS:
+            self._hire(1)
 
     def compile(self, kernels: Mapping[str, tuple[PrimFunc, str]]) -> None:
         """Put kernels into the cache, with the help of other processes where that pays.

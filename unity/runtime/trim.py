@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 
 MUCH = 16 << 20
 """Bytes of constants from on which a model's reading and packing leave enough behind to matter."""
 
 
 def trim() -> None:
-    """Give back what is free, where the C library can (``malloc_trim``).
+    """Collect cycles and give back what is free, where the C library can (``malloc_trim``).
 
-    Cycles are not collected before: that takes half a second after a model was compiled, and arrays
-    are in none of them.
+    Functions within functions that call themselves are cycles, and hold what they saw: weights as
+    they were before passes laid them out anew.
     """
+    gc.collect()
     try:
         release = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):

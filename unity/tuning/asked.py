@@ -132,9 +132,10 @@ def check_files(db: Path | str | None, report: Path | str | None) -> None:
             check_holds_records(Path(db))
         if db is not None:
             Path(db).parent.mkdir(parents=True, exist_ok=True)
-            is_there = Path(db).exists()
-            os.close(os.open(db, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))
-            if not is_there:
+            if Path(db).exists() or Path(db).is_symlink():
+                os.close(os.open(db, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))
+            else:  # made here, or by nobody
+                os.close(os.open(db, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
                 Path(db).unlink()
     except OSError as error:
         raise UnityError(

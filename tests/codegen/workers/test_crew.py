@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from unity.codegen.kernel_cache import KernelCache, setting_of
 from unity.codegen.kernel_work import KernelWork
 from unity.codegen.llvm import host_target
 from unity.codegen.workers import crew
-from unity.codegen.workers.child import Child, Message
+from unity.codegen.workers.child import Child, ChildError
 from unity.errors import UnityError
 from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
@@ -48,7 +47,7 @@ LONG = parse(
 @script.function
 def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 """
-    + "    x = R.exp(x)\n" * crew.MANY
+    + "    x = R.exp(x)\n" * crew.MANY_CALLS
     + "    return x\n"
 )
 
@@ -106,20 +105,29 @@ def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.Monk
         asked.compile({})
     assert process is not None
     assert process.poll() is not None
-    answers: list[Message] = []
 
-    class Noted(Child):
-        def ask(self, request: Mapping[str, object], seconds: float) -> Message:
-            answers.append(super().ask(request, seconds))
-            return answers[-1]
+    class Silent(Child):
+        def __init__(self, _module: str) -> None:
+            super().__init__("tests.codegen.workers.silent")
 
-    monkeypatch.setattr(crew, "Child", Noted)
+    monkeypatch.setattr(crew, "Child", Silent)
     monkeypatch.setattr(crew, "PACE", 1.0)
     monkeypatch.setattr(KernelWork, "do", lambda *_: None)
     with crew.Crew(work, 2) as asked:
         asked.expect(LONG)
-        asked.compile(kernels)  # is done before the child has imported what it needs
-    assert not answers
+        (child,) = asked._children
+        asked.compile(kernels)  # is done before the child has imported what it needs, and goes on
+    assert child.started == 1
+
+
+def test_who_was_sent_away_is_not_asked_again() -> None:
+    child = Child("tests.codegen.workers.silent")
+    child.start()
+    child.kill()
+    with pytest.raises(ChildError, match="ended"):
+        child.ask({"do": "start"}, 60)
+    assert child.started == 1
+    child.close()
 
 
 def test_children_that_die_are_done_without(

@@ -88,7 +88,7 @@ class _Grouping:
         for i in reversed(range(len(self.nodes))):
             if self.nodes[i].gathers:
                 self.consider(i, self.nodes[i], 1)
-        for i in sorted(range(len(self.nodes)), key=lambda i: -self.nodes[i].calls):
+        for i in self.preferred():
             self.follow(i)
         for phase in (0, 1):
             for i, node in enumerate(self.nodes):
@@ -96,14 +96,27 @@ class _Grouping:
         last = {self.find(i): i for i in range(len(self.nodes))}
         return [last[self.find(i)] for i in range(len(self.nodes))]
 
-    def follow(self, i: int) -> None:
-        """Fuse an anchor with what is done to its result, as far as that goes.
+    def preferred(self) -> list[int]:
+        """Anchors that are called more often than others that would take the same node.
 
-        Of two whose results are added, that which is called more often comes first: what follows a
-        block's last convolution is then the same kernel in blocks with and without a shortcut.
+        What follows a block's last convolution is then the same kernel in blocks with and without a
+        shortcut, which is added to its result.
         """
-        if self.nodes[i].level != OUT_FUSABLE:
-            return
+        takers: dict[int, list[int]] = {}
+        for i, node in enumerate(self.nodes):
+            at = self.dominators[i]
+            while node.level == OUT_FUSABLE and at.parent is not None and at.level == ELEMENTWISE:
+                takers.setdefault(at.parent, []).append(i)
+                at = self.dominators[at.parent]
+        found: dict[int, None] = {}
+        for anchors in takers.values():
+            calls = [self.nodes[i].calls for i in anchors]
+            if min(calls) < max(calls):
+                found[anchors[calls.index(max(calls))]] = None
+        return list(found)
+
+    def follow(self, i: int) -> None:
+        """Fuse an anchor with what is done to its result, as far as that goes."""
         at: int | None = i
         while at is not None and self.find(at) == self.find(i):
             self.consider(at, self.nodes[at], 0)

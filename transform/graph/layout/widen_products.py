@@ -31,9 +31,9 @@ class WidenProducts(Pass):
     Their sums are in float32 anyway, and a register tile would widen what it multiplies at each
     step, numbers that all columns share one by one: a third of the speed. Here operands are widened
     once, by the kernels that make them, weights while the program is compiled; a result is rounded
-    as it was. Products of one row, which wait for their weights, read these as they are (by two
-    they took twice as long), and attention does, whose kernels widen what they copy: keys are often
-    read for one query alone.
+    as it was. Products of one row, which wait for what it is multiplied by, read that as it is (by
+    two they took twice as long), and attention does, whose kernels widen what they copy: keys are
+    often read for one query alone.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -103,14 +103,22 @@ class _Widener(BodyRewriter):
         return len(of) == 1 and of <= self.narrow and sums in (None, FLOAT32, *of)
 
     def waits(self, call: Call) -> bool:
-        """Whether a product of one row takes as long as reading its weights."""
-        if call.callee != Op("matmul") or not isinstance(call.args[1], Constant):
+        """Whether a product of one row takes as long as reading what it is multiplied by."""
+        if call.callee != Op("matmul"):
             return False
-        match atom_type(call.args[0]), atom_type(call.args[1]):
-            case TensorType(tuple(dims)), TensorType((int(k), int(n))) if prod_of(dims[:-1]) == 1:
-                return narrow_pays(1, k, n, self.target, float(FLOAT16.bytes))
+        x, weight = call.args
+        match atom_type(x), atom_type(weight):
+            case TensorType(tuple(dims)), TensorType(tuple(matrix)):
+                rows = prod_of(dims[:-1] if len(matrix) == 2 else dims[-2:-1])
             case _:
                 return False
+        if rows != 1 or weight in self.made:
+            return False
+        match isinstance(weight, Constant), matrix:
+            case True, (int(k), int(n)):
+                return narrow_pays(1, k, n, self.target, float(FLOAT16.bytes))
+            case is_constant, _:
+                return not is_constant
 
     def wide(self, x: Expr) -> Expr:
         """An operand in float32: of what only moves numbers, those before it."""

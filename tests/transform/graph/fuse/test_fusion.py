@@ -54,6 +54,11 @@ MATRICES = "x: f32[Tensor, n, 8], w: f32[Tensor, 8, 8], b: f32[Tensor, 8]"
             id="epilogue of a contraction",
         ),
         pytest.param(
+            ["s = R.negative(x)", "a = R.add(R.matmul(x, w), s)", "y = R.multiply(a, s)"],
+            ["fused_negative_matmul_add_multiply"],
+            id="a value that an epilogue reads twice",
+        ),
+        pytest.param(
             ["c = R.matmul(x, w)", "d = R.matmul(R.nn.relu(x), w)", "y = R.add(c, d)"],
             ["relu", "matmul", "fused_matmul_add"],
             id="one contraction in a group, nothing before it",
@@ -111,6 +116,12 @@ def test_groups(lines: list[str], expected: list[str]) -> None:
     out = "8, n" if "y = R.permute_dims" in lines[-1] else "n, 8"
     got = keeps_meaning(FUSE, program(MATRICES, out, *lines), floats(0, (3, 8), (8, 8), (8,)))
     assert kernels(got) == expected
+
+
+def test_no_kernel_is_called_what_printed_sizes_call() -> None:
+    text = program("x: f32[Tensor, n, 8]", "n", "y = R.max(x, axis=1)")
+    (name,) = kernels(keeps_meaning(FUSE, text, floats(0, (3, 8))))
+    assert name == "max_1"
 
 
 def test_a_value_used_elsewhere_is_not_hidden() -> None:

@@ -98,6 +98,23 @@ def main(x: f16[Tensor, 1, 768]) -> f16[Tensor, 1, 3072]:
         ),
         pytest.param(
             """
+@script.function
+def main(x: f16[Tensor, 1, 8], w: f16[Tensor, 8, 8]) -> f16[Tensor, 1, 8]:
+    return R.matmul(x, w)
+""",
+            id="one row waits for a matrix that is given",
+        ),
+        pytest.param(
+            """
+n = dim("n")
+@script.function
+def main(q: f16[Tensor, 3, 1, 8], k: f16[Tensor, 3, 8, n]) -> f16[Tensor, 3, 1, n]:
+    return R.matmul(q, k)
+""",
+            id="so do several, each with a matrix of its own",
+        ),
+        pytest.param(
+            """
 k = dim("k")
 @script.function
 def main(q: f16[Tensor, 1, 1, 2, 8], k: f16[Tensor, 1, k, 2, 8]) -> f16[Tensor, 1, 1, 2, 8]:

@@ -3,7 +3,7 @@
 What the steps of a run give is stacked as in any scan, and put behind what earlier ones gave. A run
 is as long as all before it together, or as long as the bound on the steps allows; so each tensor is
 copied a few times, however many steps there are, and memory is that of the steps that were taken,
-whatever the bound. Once a step has ended the loop, what is left of its run does nothing.
+whatever the bound. Once a step has ended the loop, what is left of its run changes nothing.
 """
 
 from __future__ import annotations
