@@ -9,6 +9,7 @@ What is asked of them later, their IR or their assembly, is lowered then.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def lower(
         module = passes.run(module, noting)
         return Lowered(module, Kernels(ctx, cache, checks, noted.found()))
     store = KernelCache(cache, setting_of(tail.identity, ctx.target, checks=checks))
-    with Crew(KernelWork(store, tail, ctx, checks), processes) as crew:
+    with closing(Crew(KernelWork(store, tail, ctx, checks), processes)) as crew:
         crew.expect(module)
         module = head.run(module, noting)
         funcs = {n: f for n, f in module.prim_funcs().items() if not foreign_symbols(f)}

@@ -17,8 +17,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from unity.codegen.kernel_work import KernelWork
 from unity.errors import UnityError
@@ -71,7 +69,7 @@ def processes(target: Target) -> int:
 class Crew:
     """Who compiles a program's kernels: carries what is still to be done, and the processes.
 
-    It is a context: its processes end with it.
+    Whoever makes one closes it, which ends its processes.
 
     Args:
         work: What becomes of kernels.
@@ -89,20 +87,6 @@ class Crew:
         self._waiting: deque[str] = deque()  # nobody does them yet; what takes longest first
         self._lock = threading.Lock()
         self._busy = set[Child]()  # with a kernel; changes together with what is waiting
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._lock:
-            self._waiting.clear()
-            self._busy.clear()
-        self._end()
 
     def expect(self, module: IRModule) -> None:
         """Start a process for a program of so many operators that there will be work for it.
@@ -146,6 +130,13 @@ class Crew:
             func, identity = kernels[name]
             with suppress(Exception):  # told when it is compiled in the ordinary way
                 self._work.do(name, func, identity)
+        self._end()
+
+    def close(self) -> None:
+        """End all processes; what is not done yet is left."""
+        with self._lock:
+            self._waiting.clear()
+            self._busy.clear()
         self._end()
 
     def _hire(self, wanted: int) -> None:

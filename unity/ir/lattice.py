@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unity.errors import UnityError
 from unity.ir.dims import Dim, Symbol, equal, substitute, symbols_of
-from unity.ir.dtype import dtype
+from unity.ir.dtype import DType, dtype
 from unity.ir.graph import (
     Constant,
     Expr,
@@ -232,6 +232,12 @@ def atom_type(e: Expr) -> Type | None:
             return function_type(e)
         case _:
             return None
+
+
+def atom_dtype(e: Expr) -> DType | None:
+    """What a tensor is of, where that is known and it is one."""
+    kind = atom_type(e)
+    return kind.dtype if isinstance(kind, TensorType) else None
 
 
 def function_type(f: Function) -> FuncType:

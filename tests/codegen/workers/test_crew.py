@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,14 +72,14 @@ def test_a_child_does_what_we_would_or_nothing(
     monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())  # by other tests here
     monkeypatch.setattr(KernelWork, "do", lambda *_: None)  # in this process
     other = replace(work, store=replace(work.store, setting="of another compiler"))
-    with crew.Crew(other, 2) as nobody:
+    with closing(crew.Crew(other, 2)) as nobody:
         nobody.expect(LONG)
         nobody.compile(kernels)
     assert not stored(other)
     assert not stored(work)
     monkeypatch.setattr(crew, "PACE", 1.0)
     monkeypatch.setattr(KernelWork, "do", leaves_the_rest)
-    with crew.Crew(work, 2) as somebody:
+    with closing(crew.Crew(work, 2)) as somebody:
         somebody.expect(LONG)
         somebody.compile(kernels)
     monkeypatch.undo()
@@ -96,7 +97,7 @@ def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())
     work, kernels = work_in(tmp_path)
     short = parse(print_module(LONG).replace("R.exp(x)", "x", 1))
-    with crew.Crew(work, 2) as asked:
+    with closing(crew.Crew(work, 2)) as asked:
         asked.expect(short)
         assert not asked._children
         asked.expect(LONG)
@@ -113,7 +114,7 @@ def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(crew, "Child", Silent)
     monkeypatch.setattr(crew, "PACE", 1.0)
     monkeypatch.setattr(KernelWork, "do", lambda *_: None)
-    with crew.Crew(work, 2) as asked:
+    with closing(crew.Crew(work, 2)) as asked:
         asked.expect(LONG)
         (child,) = asked._children
         asked.compile(kernels)  # is done before the child has imported what it needs, and goes on

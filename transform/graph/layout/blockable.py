@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import prod
 
 from unity.ir.dims import Dim
-from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, INT16, INT32, UINT8, DType
+from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, INT16, INT32, UINT8
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var, VarBinding
-from unity.ir.lattice import atom_type
+from unity.ir.lattice import atom_dtype, atom_type
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.machine.dot_units import INTEGER_OPERANDS
@@ -90,7 +90,7 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
     if call.attrs["data_layout"] not in ("NCHW", "NCDHW"):
         return False
     if not is_of_integers(call) and (
-        call.attrs["out_dtype"] is not None or _dtype(call.args[0]) != FLOAT32
+        call.attrs["out_dtype"] is not None or atom_dtype(call.args[0]) != FLOAT32
     ):
         return False
     if not is_depthwise(call) and call.attrs["groups"] != 1:
@@ -134,11 +134,6 @@ def plain_products(f: Function, target: Target) -> frozenset[Var]:
     }
     untold = frozenset(v for v in alone if v not in told)
     return untold | {v for v, said in told.items() if said == "gemm"}
-
-
-def _dtype(e: Expr) -> DType | None:
-    kind = atom_type(e)
-    return kind.dtype if isinstance(kind, TensorType) else None
 
 
 def is_of_integers(call: Call) -> bool:

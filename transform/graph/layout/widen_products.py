@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, Op, Var
-from unity.ir.lattice import atom_type
+from unity.ir.lattice import atom_dtype, atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.machine.dot_units import DotForm, has_dot
@@ -82,22 +82,22 @@ class _Widener(BodyRewriter):
         """A contraction of narrow floats as one of float32, its result rounded."""
         if not isinstance(value, Call) or not self.contracts(value) or self.waits(value):
             return value
-        args = tuple(self.wide(a) if _dtype(a) in self.narrow else a for a in value.args)
+        args = tuple(self.wide(a) if atom_dtype(a) in self.narrow else a for a in value.args)
         attrs = value.attrs
         if "out_dtype" in attrs:
             attrs = Attrs({**dict(attrs.items()), "out_dtype": None})  # that of the operands
         call = replace(value, args=args, attrs=attrs)
-        if _dtype(var) not in self.narrow:
+        if atom_dtype(var) not in self.narrow:
             return call
         sums = self.emit(call, f"{var.name}_wide", value.span)
-        return call_op("astype", sums, dtype=_dtype(var))
+        return call_op("astype", sums, dtype=atom_dtype(var))
 
     def contracts(self, call: Call) -> bool:
         """Whether a call adds up products of narrow floats."""
         row = OPS.get(call.callee.name) if isinstance(call.callee, Op) else None
         if row is None or row.precision != "always":
             return False
-        of = {_dtype(a) for a in call.args[:2]}
+        of = {atom_dtype(a) for a in call.args[:2]}
         given = call.attrs.get("out_dtype")
         sums = dtype(given) if isinstance(given, str | DType) else None
         return len(of) == 1 and of <= self.narrow and sums in (None, FLOAT32, *of)
@@ -114,11 +114,13 @@ class _Widener(BodyRewriter):
                 return False
         if rows != 1 or weight in self.made:
             return False
-        match isinstance(weight, Constant), matrix:
-            case True, (int(k), int(n)):
+        if not isinstance(weight, Constant):
+            return True
+        match matrix:
+            case (int(k), int(n)):
                 return narrow_pays(1, k, n, self.target, float(FLOAT16.bytes))
-            case is_constant, _:
-                return not is_constant
+            case _:
+                return False
 
     def wide(self, x: Expr) -> Expr:
         """An operand in float32: of what only moves numbers, those before it."""
@@ -150,8 +152,3 @@ def _multiplies(target: Target, narrow: DType) -> bool:
     """Whether a target has dot products of a narrow float."""
     forms: tuple[DotForm, ...] = ("tile", "lanes")
     return any(has_dot(target, form, narrow, narrow, FLOAT32) for form in forms)
-
-
-def _dtype(x: Expr) -> DType | None:
-    kind = atom_type(x)
-    return kind.dtype if isinstance(kind, TensorType) else None

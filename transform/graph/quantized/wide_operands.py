@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from unity.ir.dtype import INT8, INT16, INT32, UINT8, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
-from unity.ir.lattice import atom_type
+from unity.ir.lattice import atom_dtype
 from unity.ir.module import IRModule
-from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.op.call import call_op
 from unity.op.registry import dtype_attr
@@ -100,7 +99,7 @@ class _Widener(BodyRewriter):
         made = self.values.get(x) if isinstance(x, Var) else None
         match made:
             case Call(Op("clip"), _, attrs):
-                low, high = (0, 255) if _dtype(to) == UINT8 else (-128, 127)
+                low, high = (0, 255) if atom_dtype(to) == UINT8 else (-128, 127)
                 least, most = attrs["min"], attrs["max"]
                 assert isinstance(least, int | float)
                 assert isinstance(most, int | float)
@@ -134,9 +133,4 @@ def _product(call: Call) -> Constant | None:
 
 
 def _is_narrow(x: Var) -> bool:
-    return _dtype(x) in (INT8, UINT8)
-
-
-def _dtype(x: Var) -> DType | None:
-    kind = atom_type(x)
-    return kind.dtype if isinstance(kind, TensorType) else None
+    return atom_dtype(x) in (INT8, UINT8)

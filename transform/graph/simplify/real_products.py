@@ -10,7 +10,7 @@ import numpy as np
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, INT32, Array
 from unity.ir.graph import Call, Constant, Expr, Op, Var
-from unity.ir.lattice import atom_type
+from unity.ir.lattice import atom_dtype, atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.op.registry import dtype_attr
@@ -118,10 +118,9 @@ class _Products(BodyRewriter):
         """Integers of 8 bits that were cast to int32."""
         match made:
             case Call(Op("astype"), (x,), attrs) if dtype_attr(attrs, "dtype") == INT32:
-                kind = atom_type(x)
+                of = atom_dtype(x)
             case _:
                 return None
-        of = kind.dtype if isinstance(kind, TensorType) else None
         return x if of is not None and of.is_int and of.bits == _BITS else None
 
     def point(self, zero: Expr) -> Expr | None:
