@@ -80,3 +80,11 @@ class KernelWork:
         target, folder = self.ctx.target, self.store.folder
         code = compile_kernel(lowered, symbol, target, folder, checks=self.checks)
         self.store.put(identity, func, CachedKernel(code, added), may_alias=False)
+
+
+def import_all() -> None:
+    """Import what the first kernel would."""
+    from unity.codegen.llvm import kernel
+    from unity.transform.rules import default
+
+    del kernel, default

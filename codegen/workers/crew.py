@@ -1,9 +1,10 @@
 """Many kernels compiled by several processes, this one among them.
 
-Lowering kernels is Python's work, which threads of one process do not share. Another process costs
-the import of the compiler, so the first is started for programs of many operators while the graph
-passes run, and more once what is left is seen to take long. What none of them could do is left as
-it is: the compiler does it then in its ordinary way, and says what is wrong.
+Lowering kernels is Python's work, which threads of one process do not share. Where this process can
+be copied (`forked`), copies start as soon as the kernels are known. Elsewhere another process costs
+the import of the compiler (`spawned`): the first is started for programs of many operators while
+the graph passes run, and more once what is left is seen to take long. What none of them could do is
+left as it is: the compiler does it then in its ordinary way, and says what is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from unity.codegen.kernel_work import KernelWork
+from unity.codegen.kernel_work import KernelWork, import_all
 from unity.errors import UnityError
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
@@ -27,26 +28,25 @@ from unity.ir.visit import walk_bindings
 from unity.machine.changed import INTRINSICS, is_changed
 from unity.machine.target import Target
 from unity.runtime.host import available_cpus
-from unity.script.printer import print_module
 from unity.transform import pipeline
 from unity.transform.tail import split
 
-from .child import Child, ChildError
-from .described import described
+from .child import ChildError
+from .forked import Forked, may_fork
+from .job import Job, Worker
+from .spawned import Spawned
 
 VARIABLE = "UNITY_COMPILE_PROCESSES"
 FEW = 6
-"""Kernels below which there is nothing to share, where no process was started before."""
+"""Kernels below which no process is spawned that was not before."""
 MANY_CALLS = 8
-"""Operators' calls for which a process is started before it is known what kernels they make."""
+"""Operators' calls for which a process is spawned before it is known what kernels they make."""
 WORTH = 1.5
-"""Seconds of work that another process is started for."""
+"""Seconds of work that a process is spawned for."""
 PACE = 2500.0
 """Characters of kernels' texts that are compiled in a second, before that is seen (AMD Zen 3)."""
 _SEEN = 0.3
 """Seconds of work after which it is; less of it is not shared at all."""
-_PATIENCE = 300.0
-"""Seconds that a kernel may take a child."""
 
 
 def processes(target: Target) -> int:
@@ -78,15 +78,15 @@ class Crew:
 
     def __init__(self, work: KernelWork, count: int) -> None:
         self._work = work
-        self._count = count if count > 1 and _can_share(work) else 1
-        self._children: list[Child] = []
+        self._forks = may_fork()
+        able = _is_python() and (self._forks or _does_the_same(work))
+        self._count = count if able else 1
+        self._workers: list[Worker] = []
         self._threads = ThreadPoolExecutor(max(1, count - 1))
         self._known = threading.Event()  # what there is to do
-        self._kernels: Mapping[str, tuple[PrimFunc, str]] = {}
-        self._texts: Mapping[str, str] = {}  # what children are told: the longer, the longer
-        self._waiting: deque[str] = deque()  # nobody does them yet; what takes longest first
+        self._waiting: deque[Job] = deque()  # nobody does them yet; what takes longest first
         self._lock = threading.Lock()
-        self._busy = set[Child]()  # with a kernel; changes together with what is waiting
+        self._busy = set[Worker]()  # with a job; changes together with what is waiting
 
     def expect(self, module: IRModule) -> None:
         """Start a process for a program of so many operators that there will be work for it.
@@ -94,11 +94,13 @@ class Crew:
         Args:
             module: The program before its graph passes.
         """
+        if self._forks:
+            return
         functions = module.graph_functions().values()
         bound = [b.value for f in functions for b in walk_bindings(f)]
         calls = sum(isinstance(v, Call) and isinstance(v.callee, Op) for v in bound)
         if calls >= MANY_CALLS:
-            self._hire(1)
+            self._spawn(1)
 
     def compile(self, kernels: Mapping[str, tuple[PrimFunc, str]]) -> None:
         """Put kernels into the cache, with the help of other processes where that pays.
@@ -106,30 +108,31 @@ class Crew:
         Args:
             kernels: Each one and its fingerprint, by name.
         """
-        if self._count == 1 or (not self._children and len(kernels) < FEW):
+        few = not self._forks and not self._workers and len(kernels) < FEW
+        if self._count == 1 or few:
             return
-        self._kernels = kernels
-        self._texts = {n: print_module(IRModule({n: f})) for n, (f, _) in kernels.items()}
-        total = sum(map(len, self._texts.values()))
+        jobs = {name: Job.of(name, func, identity) for name, (func, identity) in kernels.items()}
+        total = sum(len(job.text) for job in jobs.values())
         if total < _SEEN * PACE:
             return
-        self._waiting.extend(sorted(self._texts, key=lambda name: -len(self._texts[name])))
+        self._waiting.extend(sorted(jobs.values(), key=lambda job: -len(job.text)))
+        if self._forks:
+            self._fork(jobs, min(len(jobs) - 1, int(total / PACE / _SEEN)))
         self._known.set()
         start, pace = time.perf_counter(), PACE
         while True:
             with self._lock:
-                left = sum(len(self._texts[name]) for name in self._waiting)
+                left = sum(len(job.text) for job in self._waiting)
             spent = time.perf_counter() - start
             if spent > _SEEN and left < total:
-                pace = (total - left) / spent / (1 + len(self._children))
-            if left > 2 * WORTH * pace:
-                self._hire(int(left / pace / WORTH))
-            name = self._next(None)
-            if name is None:
+                pace = (total - left) / spent / (1 + len(self._workers))
+            if not self._forks and left > 2 * WORTH * pace:
+                self._spawn(int(left / pace / WORTH))
+            job = self._next(None)
+            if job is None:
                 break
-            func, identity = kernels[name]
             with suppress(Exception):  # told when it is compiled in the ordinary way
-                self._work.do(name, func, identity)
+                self._work.do(job.name, job.func, job.identity)
         self._end()
 
     def close(self) -> None:
@@ -139,66 +142,63 @@ class Crew:
             self._busy.clear()
         self._end()
 
-    def _hire(self, wanted: int) -> None:
-        """Have as many children as wanted, at most as many as there may be processes."""
-        while len(self._children) < min(wanted, self._count - 1):
-            child = Child("unity.codegen.workers.kernels")
-            child.start()
-            self._children.append(child)
-            self._threads.submit(self._run, child)
+    def _fork(self, jobs: Mapping[str, Job], wanted: int) -> None:
+        """Copy this process as often as wanted, at most as many as there may be processes."""
+        import_all()
+        if not may_fork():  # a pass may have started threads
+            return
+        with suppress(OSError):
+            for _ in range(min(wanted, self._count - 1)):
+                self._workers.append(Forked(self._work, jobs))
+        for worker in self._workers:  # no thread of ours before the last copy
+            self._threads.submit(self._run, worker)
+
+    def _spawn(self, wanted: int) -> None:
+        """Have as many spawned as wanted, at most as many as there may be processes."""
+        while len(self._workers) < min(wanted, self._count - 1):
+            worker = Spawned(self._work)
+            self._workers.append(worker)
+            self._threads.submit(self._run, worker)
 
     def _end(self) -> None:
-        """End the children, those that have a kernel after it; nothing is waiting any more."""
+        """End the processes, those that have a job after it; nothing is waiting any more."""
         self._known.set()
         with self._lock:
-            idle = [c for c in self._children if c not in self._busy]
-        for child in idle:
-            child.kill()  # it may have just begun to import the compiler
+            idle = [w for w in self._workers if w not in self._busy]
+        for worker in idle:
+            worker.kill()  # it may have just begun to import the compiler
         self._threads.shutdown()
-        for child in self._children:
-            child.close()
+        for worker in self._workers:
+            worker.close()
 
-    def _next(self, child: Child | None) -> str | None:
-        """The next kernel for a child, or for this process; None if there is none."""
+    def _next(self, worker: Worker | None) -> Job | None:
+        """The next job for a worker, or for this process; None if there is none."""
         with self._lock:
-            name = self._waiting.popleft() if self._waiting else None
-            if child is not None and name is not None:
-                self._busy.add(child)
-            elif child is not None:
-                self._busy.discard(child)
-            return name
+            job = self._waiting.popleft() if self._waiting else None
+            if worker is not None and job is not None:
+                self._busy.add(worker)
+            elif worker is not None:
+                self._busy.discard(worker)
+            return job
 
-    def _run(self, child: Child) -> None:
-        """Give a child kernels until there are none, or it does not do what we would."""
-        request = {
-            "do": "start",
-            "target": described(self._work.ctx.target),
-            "folder": str(self._work.store.folder.absolute()),
-            "setting": self._work.store.setting,
-            "checks": self._work.checks,
-        }
-        try:
+    def _run(self, worker: Worker) -> None:
+        """Give a worker jobs until there are none, or it does not do what we would."""
+        with suppress(ChildError):
             if self._known.is_set() and not self._waiting:
                 return
-            if child.ask(request, _PATIENCE).get("same") is not True:
-                return
+            worker.begin()
             self._known.wait()
-            while (name := self._next(child)) is not None:
-                kernel = {
-                    "do": "kernel",
-                    "name": name,
-                    "module": self._texts[name],
-                    "identity": self._kernels[name][1],
-                }
-                child.ask(kernel, _PATIENCE)
-        except ChildError:
-            return
+            while (job := self._next(worker)) is not None:
+                worker.do(job)
 
 
-def _can_share(work: KernelWork) -> bool:
-    """Whether another process would do the same, and can be started."""
+def _is_python() -> bool:
+    """Whether this process is Python's, not a program that embeds it."""
+    return os.name == "posix" and Path(sys.executable or "").name.startswith("python")
+
+
+def _does_the_same(work: KernelWork) -> bool:
+    """Whether a process that is spawned would do the same."""
     kind = work.ctx.target.kind
-    python = Path(sys.executable or "").name.startswith("python")  # not a program that embeds it
-    if os.name != "posix" or not python or is_changed(kind, INTRINSICS):
-        return False
-    return split(pipeline(kind))[1].identity == work.tail.identity
+    same = split(pipeline(kind))[1].identity == work.tail.identity
+    return same and not is_changed(kind, INTRINSICS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unity.codegen.kernel_cache import KernelCache, setting_of
-from unity.codegen.kernel_work import KernelWork
+from unity.codegen.kernel_work import KernelWork, import_all
 from unity.collection import no_cycle_collection
 from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
@@ -42,7 +42,7 @@ class Kernels:
             Path(str(request["folder"])), setting_of(tail.identity, target, checks=checks)
         )
         self._work = KernelWork(store, tail, Context(target), checks)
-        _import_all()
+        import_all()
         return {"same": store.setting == request["setting"]}
 
     def kernel(self, request: Message) -> Message:
@@ -59,14 +59,6 @@ class Kernels:
         if isinstance(func, PrimFunc) and same:
             self._work.do(name, func, identity)
         return {"same": same}
-
-
-def _import_all() -> None:
-    """Import what the first kernel would, while there may be none to compile yet."""
-    from unity.codegen.llvm import kernel
-    from unity.transform.rules import default
-
-    del kernel, default
 
 
 if __name__ == "__main__":

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
+import sys
+import threading
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -14,8 +19,11 @@ import unity
 from unity.codegen.kernel_cache import KernelCache, setting_of
 from unity.codegen.kernel_work import KernelWork
 from unity.codegen.llvm import host_target
-from unity.codegen.workers import crew
+from unity.codegen.workers import crew, spawned
 from unity.codegen.workers.child import Child, ChildError
+from unity.codegen.workers.forked import Forked, may_fork
+from unity.codegen.workers.job import Job
+from unity.codegen.workers.spawned import Spawned
 from unity.errors import UnityError
 from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
@@ -53,56 +61,140 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 )
 
 
-@pytest.mark.long("starts two processes, each of which imports the compiler")
-def test_a_child_does_what_we_would_or_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work, kernels = work_in(tmp_path / "child")
-    assert len(kernels) == 3
+@pytest.fixture
+def spawning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that are spawned, as where this one cannot be copied."""
+    monkeypatch.setattr(crew, "may_fork", lambda: False)
+    monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())  # by other tests here
 
-    def stored(by: KernelWork) -> list[str]:
-        found = {n: by.store.get(i, f, may_alias=False) for n, (f, i) in kernels.items()}
-        return [name for name, code in found.items() if code is not None]
 
-    def leaves_the_rest(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
+def stored(by: KernelWork, kernels: dict[str, tuple[PrimFunc, str]]) -> list[str]:
+    """Which kernels the cache has."""
+    found = {n: by.store.get(i, f, may_alias=False) for n, (f, i) in kernels.items()}
+    return [name for name, code in found.items() if code is not None]
+
+
+def in_other_processes(
+    work: KernelWork, kernels: dict[str, tuple[PrimFunc, str]], monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """What is stored when this process does nothing but take a kernel, and wait."""
+    does, here = KernelWork.do, os.getpid()
+
+    def waits(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
         end = time.monotonic() + 60
-        while len(stored(self)) < 2 and time.monotonic() < end:
+        if os.getpid() != here:
+            does(self, name, func, identity)
+        while os.getpid() == here and len(stored(self, kernels)) < 2 and time.monotonic() < end:
             time.sleep(0.05)
 
-    monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())  # by other tests here
-    monkeypatch.setattr(KernelWork, "do", lambda *_: None)  # in this process
-    other = replace(work, store=replace(work.store, setting="of another compiler"))
-    with closing(crew.Crew(other, 2)) as nobody:
-        nobody.expect(LONG)
-        nobody.compile(kernels)
-    assert not stored(other)
-    assert not stored(work)
-    monkeypatch.setattr(crew, "PACE", 1.0)
-    monkeypatch.setattr(KernelWork, "do", leaves_the_rest)
-    with closing(crew.Crew(work, 2)) as somebody:
-        somebody.expect(LONG)
-        somebody.compile(kernels)
-    monkeypatch.undo()
-    by_child = stored(work)
-    assert len(by_child) == 2
-    ours, _ = work_in(tmp_path / "ours")
-    for name in by_child:
+    with monkeypatch.context() as patched:
+        patched.setattr(crew, "PACE", 1.0)
+        patched.setattr(KernelWork, "do", waits)
+        with closing(crew.Crew(work, 2)) as somebody:
+            somebody.expect(LONG)
+            somebody.compile(kernels)
+    return stored(work, kernels)
+
+
+def assert_as_ours(
+    work: KernelWork, names: list[str], kernels: dict[str, tuple[PrimFunc, str]], folder: Path
+) -> None:
+    """What others stored is what we would have."""
+    ours, _ = work_in(folder)
+    assert len(names) == 2
+    for name in names:
         func, identity = kernels[name]
         ours.do(name, func, identity)
         made = work.store.get(identity, func, may_alias=False)
         assert made == ours.store.get(identity, func, may_alias=False)
 
 
+@pytest.mark.usefixtures("spawning")
+@pytest.mark.long("starts two processes, each of which imports the compiler")
+def test_who_is_spawned_does_what_we_would_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, kernels = work_in(tmp_path / "theirs")
+    assert len(kernels) == 3
+    other = replace(work, store=replace(work.store, setting="of another compiler"))
+    with monkeypatch.context() as patched:
+        patched.setattr(KernelWork, "do", lambda *_: None)  # in this process
+        with closing(crew.Crew(other, 2)) as nobody:
+            nobody.expect(LONG)
+            nobody.compile(kernels)
+    assert not stored(other, kernels)
+    assert not stored(work, kernels)
+    names = in_other_processes(work, kernels, monkeypatch)
+    assert_as_ours(work, names, kernels, tmp_path / "ours")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_a_copy_does_what_we_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "may_fork", lambda: True)
+    work, kernels = work_in(tmp_path / "theirs")
+    names = in_other_processes(work, kernels, monkeypatch)
+    assert_as_ours(work, names, kernels, tmp_path / "ours")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_only_a_process_of_one_thread_is_copied() -> None:
+    told = threading.Event()
+    thread = threading.Thread(target=told.wait)
+    thread.start()
+    try:
+        assert not may_fork()
+    finally:
+        told.set()
+        thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_copies_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, kernels = work_in(tmp_path)
+    jobs = {n: Job.of(n, func, identity) for n, (func, identity) in kernels.items()}
+    job = next(iter(jobs.values()))
+    printed = tmp_path / "printed"
+
+    def dies(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
+        atexit.register(printed.touch)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def fails(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
+        raise UnityError("refused")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KernelWork, "do", fails)
+        worker = Forked(work, jobs)
+        worker.do(job)  # is done with it, and goes on
+        worker.do(job)
+        worker.close()
+        patched.setattr(KernelWork, "do", dies)
+        worker = Forked(work, jobs)
+        with pytest.raises(ChildError, match="ended"):
+            worker.do(job)
+        worker.close()
+        worker.close()
+    worker = Forked(work, jobs)
+    worker.kill()
+    with pytest.raises(ChildError):
+        worker.do(job)
+    worker.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert not printed.exists()
+
+
+@pytest.mark.usefixtures("spawning")
 def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())
     work, kernels = work_in(tmp_path)
     short = parse(print_module(LONG).replace("R.exp(x)", "x", 1))
     with closing(crew.Crew(work, 2)) as asked:
         asked.expect(short)
-        assert not asked._children
+        assert not asked._workers
         asked.expect(LONG)
-        (child,) = asked._children
-        process = child._process
+        (worker,) = asked._workers
+        assert isinstance(worker, Spawned)
+        process = worker._child._process
         asked.compile({})
     assert process is not None
     assert process.poll() is not None
@@ -111,14 +203,15 @@ def test_who_is_not_needed_is_sent_away(tmp_path: Path, monkeypatch: pytest.Monk
         def __init__(self, _module: str) -> None:
             super().__init__("tests.codegen.workers.silent")
 
-    monkeypatch.setattr(crew, "Child", Silent)
+    monkeypatch.setattr(spawned, "Child", Silent)
     monkeypatch.setattr(crew, "PACE", 1.0)
     monkeypatch.setattr(KernelWork, "do", lambda *_: None)
     with closing(crew.Crew(work, 2)) as asked:
         asked.expect(LONG)
-        (child,) = asked._children
+        (worker,) = asked._workers
         asked.compile(kernels)  # is done before the child has imported what it needs, and goes on
-    assert child.started == 1
+    assert isinstance(worker, Spawned)
+    assert worker._child.started == 1
 
 
 def test_who_was_sent_away_is_not_asked_again() -> None:
@@ -131,6 +224,17 @@ def test_who_was_sent_away_is_not_asked_again() -> None:
     child.close()
 
 
+def check_program(folder: Path) -> None:
+    """The program compiles, and is right."""
+    exe = unity.compile(parse(PROGRAM), HERE, cache=folder)
+    rng = np.random.default_rng(0)
+    x, w = rng.random((5, 48), np.float32), rng.random((48, 40), np.float32)
+    y = np.exp(x @ w)
+    expected = np.cumsum(y / y.sum(1, keepdims=True), axis=1)
+    np.testing.assert_allclose(exe(x, w), expected, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("spawning")
 def test_children_that_die_are_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,19 +245,40 @@ def test_children_that_die_are_done_without(
             started.append(module)
             super().__init__("no.such.module")
 
-    monkeypatch.setattr(crew, "Child", Dying)
+    monkeypatch.setattr(spawned, "Child", Dying)
     monkeypatch.setattr(crew, "FEW", 2)
     monkeypatch.setattr(crew, "WORTH", 0.001)
     monkeypatch.setattr(crew, "PACE", 1.0)
-    monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())  # by other tests here
     monkeypatch.setenv(crew.VARIABLE, "3")
-    exe = unity.compile(parse(PROGRAM), HERE, cache=tmp_path)
+    check_program(tmp_path)
     assert started
-    rng = np.random.default_rng(0)
-    x, w = rng.random((5, 48), np.float32), rng.random((48, 40), np.float32)
-    y = np.exp(x @ w)
-    expected = np.cumsum(y / y.sum(1, keepdims=True), axis=1)
-    np.testing.assert_allclose(exe(x, w), expected, rtol=1e-5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_copies_that_die_or_cannot_be_made_are_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    does, here, forks = KernelWork.do, os.getpid(), os.fork
+    tried: list[int] = []
+
+    def dies(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        does(self, name, func, identity)
+
+    def only_one() -> int:
+        tried.append(1)
+        if len(tried) > 1:
+            raise BlockingIOError("no more processes")
+        return forks()
+
+    monkeypatch.setattr(KernelWork, "do", dies)
+    monkeypatch.setattr(os, "fork", only_one)
+    monkeypatch.setattr(crew, "may_fork", lambda: True)
+    monkeypatch.setattr(crew, "PACE", 1.0)
+    monkeypatch.setenv(crew.VARIABLE, "3")
+    check_program(tmp_path)
+    assert len(tried) == 2
 
 
 def test_how_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
