@@ -21,6 +21,8 @@ FEW = 2
 """Steps in a row of an unknown number."""
 MOST_ROWS = 8
 """Rows of a tile, at most."""
+WIDEST = 3
+"""Vectors of a row of a tile over a panel: 16 registers hold 4 rows of 3 as well as 6 of 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def tiling_of(
         return found
     most = 2 * columns_of(target) if layout.row is None else columns_of(target)
     vectors = tile_size(ceildiv(layout.column.extent, imm(layout.lanes)), most)
+    if layout.row is not None and layout.beside is None:
+        vectors = _width(layout, layout.row, vectors, target)
     beside = 1
     if layout.beside is not None:
         if number(layout.column.extent) is None:
@@ -73,6 +77,31 @@ def tiling_of(
     steps, grain = _steps(layout, reduction), target.machine.grain("multiply_adds")
     ahead = packing is not None and _asks(layout, packing, rows, width, target)
     return Tiling(rows, beside, vectors, steps, chunk, by_rows, ahead, packing is not None, grain)
+
+
+def _width(layout: Layout, row: Axis, vectors: int, target: Target) -> int:
+    """Vectors of a row of a tile: as many as given, or others whose steps cost less.
+
+    Of columns of unknown number as many as given: more would be computed for nothing where there
+    are few.
+    """
+    columns = number(layout.column.extent)
+    if not columns or layout.lanes == 1:
+        return vectors
+    whole = -(-columns // layout.lanes)
+    rows = representative_extent(row.extent) or LENGTH
+
+    def total(width: int) -> float:
+        largest = max(1, min(MOST_ROWS, rows_of(width, target)))
+        height = cheapest_size(row.extent, largest, width, target.machine)
+        return sum(
+            n * m * (target.machine.step_cycles(high * wide, high + wide))
+            for n, wide in counts(whole, width)
+            for m, high in counts(rows, height)
+        )
+
+    widths = dict.fromkeys(tile_size(whole, w) for w in range(1, WIDEST + 1))
+    return min((vectors, *widths), key=total)
 
 
 def _asks(
@@ -129,7 +158,7 @@ def _cheapest(
         return None
     most = _most_rows(layout, layout.row, reduction, packing, target)
     best: tuple[float, Tiling] | None = None
-    for vectors in range(columns_of(target), 0, -1):
+    for vectors in range(max(WIDEST, columns_of(target)), 0, -1):
         whole = -(-columns // layout.lanes)
         width = tile_size(whole, vectors)
         largest = max(1, min(most, rows_of(width, target)))

@@ -9,7 +9,7 @@ from tests.transform.schedule.printed import difference
 from tests.transform.schedule.test_by_hand import AVX2, AVX512
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
-from unity.ir.dims import dim
+from unity.ir.dims import Dim, dim
 from unity.ir.stmt import IfThen, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
@@ -101,3 +101,16 @@ def test_a_short_window_stands_in_a_row(kernel: int, steps: int, target: Target)
     func, _ = unscheduled("nn.conv2d", ((1, 8, 20, 20), weight), {"groups": 4})
     rule = default_rules(func, target)[-1]
     assert (rule.rule, rule.decisions["steps"]) == ("contraction", steps)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "vectors"),
+    [(7, 512, 3), (2, 512, 3), (N, 24, 3), (12, 512, 2), (N, 32, 2)],
+)
+def test_tiles_are_as_wide_as_costs_least(rows: Dim, columns: int, vectors: int) -> None:
+    func, _ = unscheduled("matmul", ((rows, 40), (40, columns)), {})
+    rule = default_rules(func, AVX2)[-1]
+    assert (rule.rule, rule.decisions["vectors"]) == ("contraction", vectors)
+    done = schedule(func, AVX2)
+    for n in (1, 5) if rows is N else (1,):
+        assert_same(func, done, {"n": n} if rows is N else {})
