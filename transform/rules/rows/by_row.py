@@ -24,12 +24,12 @@ from ...schedule.schedule import Schedule
 from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from ..stages import Stages
 from .passes import (
-    COSTLY_VECTORS,
     DIRECT,
     VECTORS,
     VECTORS_UNKNOWN,
     bits_of,
     cost_of,
+    costly_vectors,
     hosted_in,
     steps_of,
 )
@@ -60,7 +60,7 @@ def _match(stages: Stages, target: Target) -> Rows | None:
 
 def _decide(found: Rows, target: Target) -> RowSteps:
     vectors = VECTORS if found.length is not None else VECTORS_UNKNOWN
-    return RowSteps(vectors, COSTLY_VECTORS, LONG, target.machine.grain("elements"))
+    return RowSteps(vectors, costly_vectors(target), LONG, target.machine.grain("elements"))
 
 
 def _legal(_found: Rows, _decisions: RowSteps, _target: Target) -> Neighbourhood:

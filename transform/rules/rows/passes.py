@@ -8,18 +8,29 @@ from dataclasses import dataclass
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import Buffer
 from unity.ir.visit import stmt_exprs, walk_stmt
+from unity.machine.target import Target
 
 from ...blocks.access import known_of, place, step
 from ...blocks.element_cost import functions, operations
 from ...blocks.nest import Nest
 from ...roles.row_group import RowGroup
 
-COSTLY_VECTORS, VECTORS, VECTORS_UNKNOWN = 2, 8, 4
-"""Vectors in a step: where they take many instructions, else, and where rows may be short."""
+VECTORS, VECTORS_UNKNOWN = 8, 4
+"""Vectors in a step, and where rows may be short."""
 DIRECT = 8
 """Vectors up to which a row is written out without a loop."""
 Pass = tuple[Nest, ...]
 """Stages that are done while walking a row once, in order."""
+
+
+def costly_vectors(target: Target) -> int:
+    """Vectors in a step where they take many instructions.
+
+    What exponentials multiply by fills 16 registers: of two at a time one's steps would spill. A
+    cpu that reorders instructions has several in work anyway. Softmax of 1000 and 128 numbers takes
+    0.9 of the time so (AMD Zen 3).
+    """
+    return 2 if target.vector_registers >= 32 else 1
 
 
 def steps_of(group: RowGroup) -> list[Nest | Pass]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.rotation import examples
 from tests.transform.rules.rows.programs import SIZES, random_rows
+from tests.transform.schedule.test_by_hand import AVX2, AVX512
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.dims import Dim, dim
@@ -23,7 +24,7 @@ from unity.ir.well_formed.verify import verify
 from unity.machine.target import Target
 from unity.transform.rules.default import default_rules, schedule
 
-from ..kernels import lowered
+from ..kernels import lowered, unscheduled
 
 WIDE = replace(CPU, vector_bits=512, vector_registers=32, threads=2)
 NARROW = replace(CPU, vector_bits=128, threads=1)
@@ -146,3 +147,11 @@ def test_random_chains_keep_their_values(seed: int, target: Target) -> None:
     sizes = {name: random.choice(values) for name, values in SIZES.items()}
     assert_same(before, scheduled, sizes)
     assert_same(before, low, sizes)
+
+
+@pytest.mark.parametrize(("target", "vectors"), [(AVX2, 1), (AVX512, 2)], ids=["avx2", "avx512"])
+def test_a_step_has_as_many_exponentials_as_registers_hold(target: Target, vectors: int) -> None:
+    func, _ = unscheduled("nn.softmax", ((3, 20),), {"axis": 1})
+    (rule,) = default_rules(func, target)
+    assert (rule.rule, rule.decisions["costly_vectors"]) == ("rows", vectors)
+    assert_same(func, schedule(func, target), {})
