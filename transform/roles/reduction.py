@@ -14,6 +14,9 @@ from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
 from .lanes import lanes_for
 
+MANY_REGISTERS = 32
+"""So many let a tile be of more columns, those of AVX-512 and of aarch64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -81,17 +84,20 @@ def layout_of(
 
 def columns_of(target: Target) -> int:
     """How many vectors a row of the tile has."""
-    return 4 if target.vector_registers >= 32 else 2
+    return 4 if target.vector_registers >= MANY_REGISTERS else 2
 
 
 def rows_of(columns: int, target: Target) -> int:
     """How many rows a tile of so many columns may have.
 
-    Registers hold the sums, a step's columns and one row; without a fused multiply-add also the
-    products of two rows, which are on their way at a time.
+    Registers hold the sums, a step's columns and one row. Of many registers LLVM also takes some
+    for columns of the next step, which it loads ahead (nine rows of three kept up to 36 sums of
+    eight steps on the stack). Without a fused multiply-add there are the products of two rows, too,
+    which are on their way at a time.
     """
     products = 0 if target.fused else 2 * columns
-    return (target.vector_registers - columns - 1 - products) // columns
+    ahead = columns - 1 if target.vector_registers >= MANY_REGISTERS else 0
+    return (target.vector_registers - columns - 1 - ahead - products) // columns
 
 
 def _beside(nest: Nest, column: Axis, row: Axis, reads: Sequence[Poly]) -> Axis | None:
