@@ -9,6 +9,7 @@ import pytest
 
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
+from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim
 from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar
 from unity.ir.stmt import PrimFunc
@@ -143,6 +144,26 @@ def test_functions_take_several_registers_a_step(
     op: str, shape: tuple[Dim, ...], registers: int
 ) -> None:
     func, _ = unscheduled(op, (shape,), {})
+    (rule,) = default_rules(func, TARGET)
+    assert rule.rule == "elementwise"
+    assert rule.decisions["lanes"] == registers * TARGET.vector_bits // 32
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "shape", "registers"),
+    [
+        ("strided_slice", {"begin": (1,), "end": (81,), "axes": (1,)}, (16, 96), 2),
+        ("flip", {"axis": 1}, (4, N), 2),
+        ("tile", {"repeats": (1, 3)}, (16, 96), 2),
+        ("tile", {"repeats": (1, 3)}, (16, 9), 1),  # less than two registers
+        ("floor_divide", {}, (16, 96), 1),  # a choice, but of what is computed
+    ],
+)
+def test_what_is_moved_takes_two_registers_a_step(
+    op: str, attrs: Attrs, shape: tuple[Dim, ...], registers: int
+) -> None:
+    shapes = (shape, shape) if op == "floor_divide" else (shape,)
+    func, _ = unscheduled(op, shapes, attrs)
     (rule,) = default_rules(func, TARGET)
     assert rule.rule == "elementwise"
     assert rule.decisions["lanes"] == registers * TARGET.vector_bits // 32

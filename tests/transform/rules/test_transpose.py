@@ -186,24 +186,30 @@ def test_other_machines_compile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "axes", "lines"),
+    ("shape", "axes", "dtype", "lines"),
     [
-        ((512, 512), (1, 0), 2),  # what is read: half a page apart
-        ((500, 512), (1, 0), 2),
-        ((512, 500), (1, 0), 1),  # what is written is half a page apart: that does no harm
-        ((1024, 500), (1, 0), 2),
-        ((500, 500), (1, 0), 1),
-        ((2, 1024, 500), (0, 2, 1), 2),
+        ((512, 512), (1, 0), "float32", 4),  # what is read: half a page apart
+        ((500, 512), (1, 0), "float32", 4),
+        ((512, 500), (1, 0), "float32", 2),  # what is written
+        ((256, 600), (1, 0), "float32", 2),  # a quarter of a page
+        ((384, 500), (1, 0), "float32", 1),
+        ((1024, 500), (1, 0), "float32", 4),
+        ((500, 500), (1, 0), "float32", 1),
+        ((2, 1024, 500), (0, 2, 1), "float32", 4),
+        ((1024, 512), (1, 0), "float16", 2),  # 64 elements at most
+        ((256, 500), (1, 0), "float64", 1),
     ],
 )
-def test_rows_in_the_same_sets_are_written_by_pairs_of_lines(
-    shape: tuple[int, ...], axes: tuple[int, ...], lines: int
+def test_rows_in_the_same_sets_are_written_by_several_lines(
+    shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, lines: int
 ) -> None:
     target = replace(WIDE, vector_bits=256, vector_registers=16, l2_bytes=1 << 19)
     lowered = (
-        pipeline("cpu").until(ScheduleDefault).run(parse(permuted(shape, axes)), Context(target))
+        pipeline("cpu")
+        .until(ScheduleDefault)
+        .run(parse(permuted(shape, axes, dtype)), Context(target))
     )
     (kernel,) = [f for f in lowered.prim_funcs().values() if len(f.params) == 2]
     (rule,) = default_rules(kernel, target)
     assert rule.rule == "transpose"
-    assert rule.decisions["columns"] == lines * 64 // 4 // 8
+    assert rule.decisions["columns"] == lines * 64 * 8 // target.vector_bits
