@@ -11,6 +11,7 @@ from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim
+from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar
 from unity.ir.stmt import PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
@@ -162,8 +163,8 @@ def test_functions_take_several_registers_a_step(
 def test_what_is_moved_takes_two_registers_a_step(
     op: str, attrs: Attrs, shape: tuple[Dim, ...], registers: int
 ) -> None:
-    shapes = (shape, shape) if op == "floor_divide" else (shape,)
-    func, _ = unscheduled(op, shapes, attrs)
+    operands, dtype = ((shape, shape), INT64) if op == "floor_divide" else ((shape,), FLOAT32)
+    func, _ = unscheduled(op, operands, attrs, dtype)
     (rule,) = default_rules(func, TARGET)
     assert rule.rule == "elementwise"
-    assert rule.decisions["lanes"] == registers * TARGET.vector_bits // 32
+    assert rule.decisions["lanes"] == registers * TARGET.vector_bits // dtype.bits
