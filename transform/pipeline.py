@@ -22,6 +22,7 @@ from .graph import (
     EliminateCommonSubexpr,
     EliminateDeadCode,
     ExpandOps,
+    FlattenPoints,
     FoldBatchNorm,
     FoldConstants,
     FoldQuantization,
@@ -100,6 +101,7 @@ GRAPH = Pipeline(
         FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops
         ConvertFrames(),  # while convolutions are still ops; normalizations are in their weights
+        FlattenPoints(),  # while a map is sampled by an op
         ConvertTransposed(),  # normalizations are in the weights, and each is a convolution now
         EliminateDeadCode(),  # convolutions before their normalizations, lest they be widened, too
         WidenProducts(),  # normalizations are in the weights; layouts are those of float32

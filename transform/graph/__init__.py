@@ -44,6 +44,7 @@ from .simplify.count_nonzero import CountNonzero
 from .simplify.cse import EliminateCommonSubexpr
 from .simplify.dce import EliminateDeadCode
 from .simplify.expand_ops import ExpandOps
+from .simplify.flatten_points import FlattenPoints
 from .simplify.fold import FoldConstants
 from .simplify.fold_batch_norm import FoldBatchNorm
 from .simplify.inline_functions import InlineFunctions
@@ -65,6 +66,7 @@ __all__ = [
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
     "ExpandOps",
+    "FlattenPoints",
     "FoldBatchNorm",
     "FoldConstants",
     "FoldQuantization",
