@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unity.ir.dims import equal
 from unity.ir.graph import Call, Expr, Op, Var
@@ -65,7 +65,6 @@ class _Flattener(BodyRewriter):
         line = self.emit(
             call_op("reshape", grid, (batch, axes, 1, rows * columns)), "points", call.span
         )
-        made = call_op("image.grid_sample", x, line, span=call.span, **call.attrs)
-        pixels = self.emit(made, "pixels", call.span)
+        pixels = self.emit(replace(call, args=(x, line)), "pixels", call.span)
         shape = (batch, image.shape[1], rows, columns)
         return call_op("reshape", pixels, shape, span=call.span)
