@@ -97,9 +97,8 @@ def _rows(nest: Nest) -> PrimExpr:
 def _decide(elements: Elements, target: Target) -> RowLoops:
     nest, row = elements.shaped.nest, elements.row
     lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent) if nest.axes else 1
-    together = TOGETHER if functions(_exprs(nest)) else MOVED if _only_moves(nest) else 1
-    wide = min(together * lanes, MOST_LANES)
-    if lanes > 1 and (row is None or row >= wide):
+    wide = min(_together(nest) * lanes, MOST_LANES) if lanes > 1 else 1
+    if row is None or row >= wide:
         lanes = wide
     chunk = ROW if _is_long(elements, target) and not any(elements.ends) else 0
     return RowLoops(1 if row == 1 else lanes, chunk, target.machine.grain("elements"))
@@ -150,6 +149,13 @@ def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: st
     for loop, length in zip(parts, lengths, strict=True):
         if length is None or length >= how.lanes:
             sch.vectorize(sch.split(loop, [None, how.lanes])[1])
+
+
+def _together(nest: Nest) -> int:
+    """Registers of a vector."""
+    if functions(_exprs(nest)):
+        return TOGETHER
+    return MOVED if _only_moves(nest) else 1
 
 
 def _only_moves(nest: Nest) -> bool:

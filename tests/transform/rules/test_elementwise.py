@@ -11,7 +11,7 @@ from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim
-from unity.ir.dtype import FLOAT32, INT64
+from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar
 from unity.ir.stmt import PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
@@ -168,3 +168,14 @@ def test_what_is_moved_takes_two_registers_a_step(
     (rule,) = default_rules(func, TARGET)
     assert rule.rule == "elementwise"
     assert rule.decisions["lanes"] == registers * TARGET.vector_bits // dtype.bits
+
+
+def test_a_scalar_has_no_lanes() -> None:
+    func, _ = unscheduled("where", ((), (), ()), {}, (BOOL, FLOAT32, FLOAT32))
+    (rule,) = default_rules(func, TARGET)
+    assert (rule.rule, rule.decisions["lanes"]) == ("elementwise", 1)
+    after = schedule(func, TARGET)
+    for chosen in (True, False):
+        args = [np.array(chosen), np.array(2, np.float32), np.array(3, np.float32)]
+        (got,) = run_prim_func(after, args, {})
+        assert got == (2 if chosen else 3)
