@@ -32,8 +32,8 @@ from unity.transform import pipeline
 from unity.transform.tail import split
 
 from .child import ChildError
-from .forked import Forked, may_fork
-from .job import Job, Worker
+from .forked import Forked, fork, may_fork
+from .job import PACE, Job, Worker
 from .spawned import Spawned
 
 VARIABLE = "UNITY_COMPILE_PROCESSES"
@@ -43,10 +43,8 @@ MANY_CALLS = 8
 """Operators' calls for which a process is spawned before it is known what kernels they make."""
 WORTH = 1.5
 """Seconds of work that a process is spawned for."""
-PACE = 2500.0
-"""Characters of kernels' texts that are compiled in a second, before that is seen (AMD Zen 3)."""
 _SEEN = 0.3
-"""Seconds of work after which it is; less of it is not shared at all."""
+"""Seconds of work after which its pace is seen; less of it is not shared at all, nor by copies."""
 
 
 def processes(target: Target) -> int:
@@ -145,11 +143,17 @@ class Crew:
     def _fork(self, jobs: Mapping[str, Job], wanted: int) -> None:
         """Copy this process as often as wanted, at most as many as there may be processes."""
         import_all()
-        if not may_fork():  # a pass may have started threads
-            return
-        with suppress(OSError):
-            for _ in range(min(wanted, self._count - 1)):
-                self._workers.append(Forked(self._work, jobs))
+        copies: list[Forked] = []
+        try:
+            if may_fork():  # a pass may have started threads
+                for _ in range(min(wanted, self._count - 1)):
+                    fork(copies, self._work, jobs)
+        except OSError:
+            pass  # as many as there are
+        finally:
+            self._workers += copies
+        if not copies and _does_the_same(self._work):
+            self._forks = False
         for worker in self._workers:  # no thread of ours before the last copy
             self._threads.submit(self._run, worker)
 

@@ -2,15 +2,15 @@
 
 Copying takes milliseconds, starting Python and importing the compiler more than a second. But of
 the threads only the one that copies is there in a copy, and what others had locked stays locked:
-a process with several is not copied (`may_fork`). What libraries' own threads lock, of which
-Python does not know, no kernel needs.
+where Python has several, no copy is made (`may_fork`). What libraries' own threads lock, of which
+Python does not know, no kernel needs; a copy that waits for ever all the same is given up.
 """
 
 from __future__ import annotations
 
 import os
-import select
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Mapping
@@ -19,46 +19,22 @@ from contextlib import suppress
 from unity.codegen.kernel_work import KernelWork
 
 from .child import ChildError
-from .job import PATIENCE, Job
+from .job import Job
 from .parent import end_with
 
 
 def may_fork() -> bool:
-    """Whether this process can be copied: on Linux, from its only thread."""
+    """Whether this process can be copied: on Linux, from Python's only thread."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 
 class Forked:
-    """Carries a copy of this process, made at once.
+    """Carries a copy of this process; `fork` makes it."""
 
-    Args:
-        work: What becomes of kernels.
-        jobs: What it may be asked to do.
-
-    Raises:
-        OSError: The system has no room for another process.
-    """
-
-    def __init__(self, work: KernelWork, jobs: Mapping[str, Job]) -> None:
-        parent, asking, answers = os.getpid(), os.pipe(), os.pipe()
-        try:
-            self._pid = os.fork()
-        except OSError:
-            for end in (*asking, *answers):
-                os.close(end)
-            raise
-        if self._pid == 0:
-            try:
-                os.close(asking[1])
-                os.close(answers[0])
-                end_with(parent)
-                _serve(asking[0], answers[1], work, jobs)
-            finally:
-                os._exit(0)  # nothing that the program would do at its end
-        os.close(asking[0])
-        os.close(answers[1])
-        self._asking, self._answers = asking[1], answers[0]
-        self._is_open = True
+    def __init__(self, pid: int, talk: socket.socket) -> None:
+        self._pid = pid
+        self._talk = talk
+        self._is_there = True
 
     def begin(self) -> None:
         """Nothing: it is ready as soon as there is one."""
@@ -70,39 +46,82 @@ class Forked:
             ChildError: It did not say that it is done.
         """
         try:
-            os.write(self._asking, job.name.encode() + b"\n")
-            answer = select.poll()
-            answer.register(self._answers, select.POLLIN)
-            if not answer.poll(PATIENCE * 1e3):
-                raise ChildError(f"no answer in {PATIENCE:g} s")
-            if not os.read(self._answers, 1):
+            self._talk.settimeout(job.patience)
+            self._talk.sendall(job.name.encode() + b"\n", socket.MSG_NOSIGNAL)
+            if not self._talk.recv(1):
                 raise ChildError("it ended")
         except OSError as error:
-            raise ChildError(str(error)) from None
+            raise ChildError(f"no answer: {error}") from None
 
     def kill(self) -> None:
         """Stop it for good."""
-        with suppress(OSError):
+        if not self._is_there:
+            return
+        with suppress(OSError):  # gone, where a program has its children reaped by itself
+            os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             os.kill(self._pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End it."""
-        if not self._is_open:
+        if not self._is_there:
             return
-        self._is_open = False
         self.kill()
-        with suppress(ChildProcessError):  # a program may have its children reaped by itself
-            os.waitpid(self._pid, 0)
-        os.close(self._asking)
-        os.close(self._answers)
+        try:
+            with suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+        finally:
+            self._is_there = False
+            self._talk.close()
+
+    def forget(self) -> None:
+        """Leave it to the process that made it: what a copy made later does."""
+        self._is_there = False
+        self._talk.close()
 
 
-def _serve(asked: int, answers: int, work: KernelWork, jobs: Mapping[str, Job]) -> None:
-    """Do what is asked until nobody asks any more; what fails is left to the parent."""
-    os.setsid()  # Ctrl-C is the parent's affair
-    with os.fdopen(asked) as names:
+def fork(copies: list[Forked], work: KernelWork, jobs: Mapping[str, Job]) -> None:
+    """Copy this process.
+
+    No signal comes between, by which a copy would go on with the program, or be lost.
+
+    Args:
+        copies: Those there are; the new one is put there.
+        work: What becomes of kernels.
+        jobs: What it may be asked to do.
+
+    Raises:
+        OSError: The system has no room for another process.
+    """
+    ours, its = socket.socketpair()
+    parent, mask = os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                ours.close()
+                for earlier in copies:
+                    earlier.forget()
+                _serve(parent, its, work, jobs)
+            finally:
+                os._exit(0)  # nothing that the program would do at its end
+        copies.append(Forked(pid, ours))
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        its.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _serve(parent: int, talk: socket.socket, work: KernelWork, jobs: Mapping[str, Job]) -> None:
+    """Do what is asked until nobody asks any more; what fails is left to the parent.
+
+    Signals stay blocked: Ctrl-C and the like are the parent's affair.
+    """
+    end_with(parent)
+    with talk.makefile("r", encoding="utf-8", newline="\n") as names:
         for name in names:
             with suppress(Exception):
                 job = jobs[name.rstrip("\n")]
                 work.do(job.name, job.func, job.identity)
-            os.write(answers, b".")
+            talk.sendall(b".", socket.MSG_NOSIGNAL)

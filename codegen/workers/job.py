@@ -9,8 +9,10 @@ from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.script.printer import print_module
 
-PATIENCE = 300.0
-"""Seconds that a job may take another process."""
+PACE = 2500.0
+"""Characters of kernels' texts that are compiled in a second, before that is seen (AMD Zen 3)."""
+_PATIENCE, _SLOWER = 30.0, 20.0
+"""Seconds that a job may take another process, and how many times as long as usual beyond them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ class Job:
     func: PrimFunc
     identity: str
     text: str
+
+    @property
+    def patience(self) -> float:
+        """Seconds that it may take another process, which is given up then."""
+        return _PATIENCE + _SLOWER * len(self.text) / PACE
 
     @staticmethod
     def of(name: str, func: PrimFunc, identity: str) -> Job:

@@ -9,7 +9,10 @@ from unity.codegen.kernel_work import KernelWork
 
 from .child import Child, ChildError
 from .described import described
-from .job import PATIENCE, Job
+from .job import Job
+
+_PATIENCE = 300.0
+"""Seconds that it may take to be ready."""
 
 
 class Spawned:
@@ -37,7 +40,7 @@ class Spawned:
             "setting": self._work.store.setting,
             "checks": self._work.checks,
         }
-        if self._child.ask(request, PATIENCE).get("same") is not True:
+        if self._child.ask(request, _PATIENCE).get("same") is not True:
             raise ChildError("it compiles in another way")
 
     def do(self, job: Job) -> None:
@@ -52,7 +55,7 @@ class Spawned:
             "module": job.text,
             "identity": job.identity,
         }
-        self._child.ask(request, PATIENCE)
+        self._child.ask(request, job.patience)
 
     def kill(self) -> None:
         """Stop it for good."""

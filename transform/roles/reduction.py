@@ -14,9 +14,6 @@ from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
 from .lanes import lanes_for
 
-MANY_REGISTERS = 32
-"""So many let a tile be of more columns, those of AVX-512 and of aarch64."""
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -84,7 +81,7 @@ def layout_of(
 
 def columns_of(target: Target) -> int:
     """How many vectors a row of the tile has."""
-    return 4 if target.vector_registers >= MANY_REGISTERS else 2
+    return 4 if target.many_registers else 2
 
 
 def rows_of(columns: int, target: Target) -> int:
@@ -96,7 +93,7 @@ def rows_of(columns: int, target: Target) -> int:
     which are on their way at a time.
     """
     products = 0 if target.fused else 2 * columns
-    ahead = columns - 1 if target.vector_registers >= MANY_REGISTERS else 0
+    ahead = columns - 1 if target.many_registers else 0
     return (target.vector_registers - columns - 1 - ahead - products) // columns
 
 

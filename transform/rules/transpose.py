@@ -103,8 +103,8 @@ def _across(crossing: Crossing, page: int) -> int:
     A line of what is written: half would be fetched again for its other half. More where neighbours
     lie in the same sets of caches: lines that the memory's prefetching brought go before they are
     read, and pages are met less often. Of floats 64 take 0.8 of 32's time (1024 x 1024, 4096 x 4096
-    0.86), and 32, where only what is written lies 1 KiB apart, 0.55 to 0.87 of 16's; of 8 bytes
-    they would be 1.25, and 1.2 where sets differ (AMD Zen 3).
+    0.86), and 32, where only what is written lies 1 KiB apart, 0.55 to 0.87 of 16's; 16 elements
+    of 8 bytes would take 1.25 of 8's there, and 64 floats 1.2 where sets differ (AMD Zen 3).
     """
     known = known_of(crossing.nest.axes)
     stores = list(crossing.nest.stores())

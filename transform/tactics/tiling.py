@@ -22,7 +22,7 @@ FEW = 2
 MOST_ROWS = 8
 """Rows of a tile, at most."""
 WIDEST = 3
-"""Vectors of a row of a tile over a panel: 16 registers hold 4 rows of 3 as well as 6 of 2."""
+"""Vectors of a row of a tile that are tried: 16 registers hold 4 rows of 3 as well as 6 of 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,15 @@ def _width(layout: Layout, row: Axis, vectors: int, target: Target) -> int:
         return vectors
     whole = -(-columns // layout.lanes)
     rows = representative_extent(row.extent) or LENGTH
+    outer = count_of(a.extent for a in layout.outer)
 
     def total(width: int) -> float:
         largest = max(1, min(MOST_ROWS, rows_of(width, target)))
         height = cheapest_size(row.extent, largest, width, target.machine)
-        return sum(
-            n * m * (target.machine.step_cycles(high * wide, high + wide))
+        tasks = -(-whole // width) * outer
+        idle = -(-tasks // target.threads) * target.threads / tasks
+        return idle * sum(
+            n * m * target.machine.step_cycles(high * wide, high + wide)
             for n, wide in counts(whole, width)
             for m, high in counts(rows, height)
         )

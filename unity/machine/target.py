@@ -78,6 +78,11 @@ class Target:
         return arch in ("", "aarch64", "arm64") or arch.startswith("riscv")
 
     @property
+    def many_registers(self) -> bool:
+        """Whether there are 32 registers, as of AVX-512 and aarch64, not the 16 of SSE and AVX2."""
+        return self.vector_registers >= 32
+
+    @property
     def l1_kept(self) -> int:
         """Bytes that stay in the first cache while as many pass through it."""
         return int(self.l1_bytes * self.machine.kept_share)

@@ -21,7 +21,7 @@ from unity.codegen.kernel_work import KernelWork
 from unity.codegen.llvm import host_target
 from unity.codegen.workers import crew, spawned
 from unity.codegen.workers.child import Child, ChildError
-from unity.codegen.workers.forked import Forked, may_fork
+from unity.codegen.workers.forked import Forked, fork, may_fork
 from unity.codegen.workers.job import Job
 from unity.codegen.workers.spawned import Spawned
 from unity.errors import UnityError
@@ -148,40 +148,101 @@ def test_only_a_process_of_one_thread_is_copied() -> None:
         thread.join()
 
 
+def one_copy(work: KernelWork, jobs: dict[str, Job]) -> Forked:
+    """A copy of this process."""
+    copies: list[Forked] = []
+    fork(copies, work, jobs)
+    return copies[0]
+
+
+def open_files() -> int:
+    """How many files and sockets this process has."""
+    return len(os.listdir("/proc/self/fd"))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
 def test_copies_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work, kernels = work_in(tmp_path)
     jobs = {n: Job.of(n, func, identity) for n, (func, identity) in kernels.items()}
     job = next(iter(jobs.values()))
-    printed = tmp_path / "printed"
-
-    def dies(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
-        atexit.register(printed.touch)
-        os.kill(os.getpid(), signal.SIGKILL)
+    printed, before = tmp_path / "printed", open_files()
+    at_end = printed.touch
 
     def fails(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
         raise UnityError("refused")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(KernelWork, "do", fails)
-        worker = Forked(work, jobs)
-        worker.do(job)  # is done with it, and goes on
+    def ends(self: KernelWork, name: str, func: PrimFunc, identity: str) -> None:
+        raise KeyboardInterrupt
+
+    atexit.register(at_end)
+    monkeypatch.setattr(KernelWork, "do", fails)
+    worker = one_copy(work, jobs)
+    worker.do(job)  # is done with it, and goes on
+    worker.do(job)
+    worker.close()
+    monkeypatch.setattr(KernelWork, "do", ends)
+    worker = one_copy(work, jobs)
+    with pytest.raises(ChildError, match="ended"):
         worker.do(job)
-        worker.close()
-        patched.setattr(KernelWork, "do", dies)
-        worker = Forked(work, jobs)
-        with pytest.raises(ChildError, match="ended"):
-            worker.do(job)
-        worker.close()
-        worker.close()
-    worker = Forked(work, jobs)
+    worker.close()
+    monkeypatch.undo()
+    worker = one_copy(work, jobs)
     worker.kill()
     with pytest.raises(ChildError):
         worker.do(job)
     worker.close()
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(worker._pid, os.WNOHANG)
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("its number may be another's"))
+    worker.kill()
+    worker.close()
+    atexit.unregister(at_end)
     assert not printed.exists()
+    assert open_files() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_a_copy_ends_when_nobody_asks(tmp_path: Path) -> None:
+    work, _ = work_in(tmp_path)
+    copies: list[Forked] = []
+    fork(copies, work, {})
+    fork(copies, work, {})
+    first, second = copies
+    first._talk.close()  # the second has it no more
+    pid, _ = os.waitpid(first._pid, 0)
+    assert pid == first._pid
+    first.close()
+    second.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_a_copy_that_gives_no_answer_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, kernels = work_in(tmp_path)
+    jobs = {n: Job.of(n, func, identity) for n, (func, identity) in kernels.items()}
+    monkeypatch.setattr(KernelWork, "do", lambda *_: time.sleep(600))
+    monkeypatch.setattr(Job, "patience", 0.1)
+    worker = one_copy(work, jobs)
+    with pytest.raises(ChildError, match="no answer"):
+        worker.do(next(iter(jobs.values())))
+    worker.close()
+
+
+@pytest.mark.usefixtures("spawning")
+def test_where_no_copy_can_be_made_processes_are_spawned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([True, False])
+    monkeypatch.setattr(crew, "may_fork", lambda: next(answers))
+    monkeypatch.setattr(crew, "PACE", 1.0)
+    monkeypatch.setattr(KernelWork, "do", lambda *_: time.sleep(0.5))
+    spawned_by: list[int] = []
+    monkeypatch.setattr(crew.Crew, "_spawn", lambda _, wanted: spawned_by.append(wanted))
+    work, kernels = work_in(tmp_path)
+    with closing(crew.Crew(work, 2)) as somebody:
+        somebody.compile(kernels)
+    assert spawned_by
 
 
 @pytest.mark.usefixtures("spawning")

@@ -245,4 +245,4 @@ def panel_width(columns: int, lanes: int, target: Target, chunks: int = 1) -> in
 
 def panel_vectors(target: Target) -> int:
     """Registers of a register tile's columns."""
-    return 4 if target.vector_registers >= 32 else 2
+    return 4 if target.many_registers else 2

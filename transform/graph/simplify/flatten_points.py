@@ -53,7 +53,7 @@ class _Flattener(BodyRewriter):
                 return value
 
     def _flat(self, call: Call, x: Expr, grid: Expr) -> Expr:
-        """The call over one row of points; itself if it is, or sizes are not told."""
+        """The call over one row of points; itself if it is, or ranks are not told."""
         image, points = atom_type(x), atom_type(grid)
         if not isinstance(image, TensorType) or not isinstance(image.shape, tuple):
             return call

@@ -113,7 +113,7 @@ def dots_of(nest: Nest, target: Target) -> Dots | None:
 
 def tile_of(dots: Dots, target: Target) -> DotProductTile:
     """A tile whose sums keep the multipliers busy."""
-    columns = _tile(dots.column, 4 if target.vector_registers >= 32 else 2)
+    columns = _tile(dots.column, 4 if target.many_registers else 2)
     rows = _tile(dots.row, MOST_ROWS)
     chains, steps = max(1, CHAINS // (columns * rows)), number(dots.depth.extent)
     while chains > 1 and (

@@ -31,7 +31,7 @@ def costly_vectors(target: Target) -> int:
     cpu that reorders instructions has several in work anyway. Softmax of 1000 and 128 numbers takes
     0.9 of the time so (AMD Zen 3).
     """
-    return 2 if target.vector_registers >= 32 else 1
+    return 2 if target.many_registers else 1
 
 
 def steps_of(group: RowGroup) -> list[Nest | Pass]:
