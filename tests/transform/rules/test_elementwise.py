@@ -12,8 +12,8 @@ from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim
 from unity.ir.dtype import BOOL, FLOAT32, INT64
-from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar
-from unity.ir.stmt import PrimFunc
+from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar, imm
+from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform.passes import Context
@@ -179,3 +179,22 @@ def test_a_scalar_has_no_lanes() -> None:
         args = [np.array(chosen), np.array(2, np.float32), np.array(3, np.float32)]
         (got,) = run_prim_func(after, args, {})
         assert got == (2 if chosen else 3)
+
+
+def test_ends_shorter_than_a_vector_have_shorter_ones() -> None:
+    func = kernel("""
+def main(a: f32[Buffer, 16, 8], b: f32[Buffer, 16, 88], y: f32[Buffer, 16, 96]) -> None:
+    for i, j in T.grid(16, 96):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = T.exp(T.select(vj < 8, a[vi, T.min(vj, 7)], b[vi, T.max(vj - 8, 0)]))
+""")
+    (rule,) = default_rules(func, TARGET)
+    assert rule.decisions["lanes"] > 8
+    made = schedule(func, TARGET)
+    after = lowered(made, TARGET)
+    scalars = [s for s in walk_stmt(after.body) if isinstance(s, For) and s.extent == imm(8)]
+    assert not scalars
+    a, b = floats(0, (16, 8)), floats(1, (16, 88))
+    (want,), (got,) = (run_prim_func(f, [*a, *b], {}) for f in (func, after))
+    np.testing.assert_array_equal(got.reshape(want.shape), want)
