@@ -61,6 +61,7 @@ from .tensor import (
     ForwardStores,
     HoistDivisions,
     HoistFunctions,
+    HoistMasks,
     HoistPlaces,
     JoinLanes,
     LowerBlocks,
@@ -157,6 +158,7 @@ TENSOR = Pipeline(
         HoistFunctions(),  # likewise
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants
+        HoistMasks(),  # of which a loop that was written out has several
         TileRegisters(),  # which say which tile it is
     )
 )

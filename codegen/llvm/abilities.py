@@ -56,19 +56,19 @@ def abilities(target: Target) -> Abilities:
     x86 = arch in ("x86_64", "i386", "i686")
     arm = arch in ("aarch64", "arm64")
     linux = "linux" in target.triple
-    masks = x86 and target.has("avx512f") and target.has("avx512vl")
+    native = platform.machine() in ("x86_64", "AMD64")
     return Abilities(
         arch=arch,
         rounding=arm or (x86 and target.has("sse4.1")) or arch.startswith("wasm"),
         half=arm or (x86 and target.has("f16c")),
-        masks=masks,
+        masks=target.masked,
         nan_minmax=arm,
-        scale=x86 and target.has("avx512f") and target.has("avx512vl"),
+        scale=target.masked,
         tables=x86 and target.has("avx512f"),
         wide_integers=x86 and target.has("avx512dq") and target.has("avx512vl"),
         wide_registers=arm or arch == "x86_64",
         fma=target.fused,
-        ties=x86 and target.fused and not masks and platform.machine() in ("x86_64", "AMD64"),
+        ties=x86 and target.fused and not target.masked and native,
         dots=frozenset(f for f in DOT_FEATURES if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),
     )

@@ -35,20 +35,10 @@ from .bounds import new_conditions
 from .cast import cast
 from .emitter import Emitter, float_text, int_text, steps_text
 from .facts.affine import as_near, as_ramp, is_nonnegative, is_within
-from .facts.certain import is_broadcast_alone, is_nonpositive, is_number
-from .masks import Masks
+from .facts.certain import is_broadcast_alone, is_nonpositive, is_number, split_of
+from .masks import COUNTED, Masks, split_lanes
 from .math.table import EXP_NONPOSITIVE, intrinsic
-from .memory import (
-    MOST_APART,
-    At,
-    Place,
-    Run,
-    Scattered,
-    Strided,
-    load,
-    load_near,
-    stretches,
-)
+from .memory import MOST_APART, At, Place, Run, Scattered, Strided, load, load_near, stretches
 from .narrow import round_to
 from .scope import Scope
 from .types import is_narrow, memory_type, value_type
@@ -135,8 +125,7 @@ class Expressions(Masks):
             case Load():
                 return self._load(e)
             case Compare():
-                a, b, dtype = self._pair(e.a, e.b)
-                return compare(self.em, e.op, dtype, a, b)
+                return self._compare(e)
             case Select():
                 return self._select(e)
             case Cast():
@@ -268,6 +257,14 @@ class Expressions(Masks):
     def is_nonnegative(self, e: PrimExpr) -> bool:
         """Whether an index expression is certainly not negative."""
         return is_nonnegative(e, self.nonnegative)
+
+    def _compare(self, e: Compare) -> str:
+        split = split_of(e) if self.em.unit.abilities.masks else None
+        if split is None or e.dtype.lanes not in COUNTED:
+            a, b, dtype = self._pair(e.a, e.b)
+            return compare(self.em, e.op, dtype, a, b)
+        (begin, counted), (end, sure) = self._index(split.begin), self._index(split.end)
+        return split_lanes(self.em, e.dtype.lanes, split, begin, end, sure=counted and sure)
 
     def _multiply_add(self, e: Binary, flags: str) -> str | None:
         """``a * b + c`` in one call; None where there is no product."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import unity
-from tests.codegen.llvm.levels import ARM, LEVELS, runs_here
+from tests.codegen.llvm.levels import ARM, LEVELS, emitted_here, runs_here
 from tests.transform.cases import floats
 from unity.codegen.llvm import compile_kernels
 from unity.errors import UnityError
@@ -148,7 +148,9 @@ def off(got: Array, name: str) -> float:
 )
 def test_every_rule_computes_the_same(name: str, level: str) -> None:
     target = LEVELS[level]
-    if not runs_here(target):
+    if not runs_here(target) and level == "avx512":
+        target = emitted_here(target.vector_bits, target.vector_registers)
+    elif not runs_here(target):
         pytest.skip("this machine has no such instructions")
     assert off(unity.compile(module(name), target)(array(name)), name) < 2e-5
 

@@ -10,6 +10,7 @@ from .flatten_buffers import FlattenBuffers
 from .forward_stores import ForwardStores
 from .hoisting.hoist_divisions import HoistDivisions
 from .hoisting.hoist_functions import HoistFunctions
+from .hoisting.hoist_masks import HoistMasks
 from .hoisting.hoist_places import HoistPlaces
 from .join_lanes import JoinLanes
 from .lower_blocks import LowerBlocks
@@ -32,6 +33,7 @@ __all__ = [
     "ForwardStores",
     "HoistDivisions",
     "HoistFunctions",
+    "HoistMasks",
     "HoistPlaces",
     "JoinLanes",
     "LowerBlocks",
@@ -72,5 +74,6 @@ def lowering() -> tuple[Pass, ...]:
         HoistFunctions(),  # likewise
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants
+        HoistMasks(),  # of which a loop that was written out has several
         TileRegisters(),  # which say which tile it is
     )

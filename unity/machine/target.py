@@ -83,6 +83,12 @@ class Target:
         return self.vector_registers >= 32
 
     @property
+    def masked(self) -> bool:
+        """Whether any vector instruction may leave lanes as they are, by registers of masks."""
+        x86 = self.triple.partition("-")[0] in ("x86_64", "i386", "i686")
+        return x86 and self.has("avx512f") and self.has("avx512vl")
+
+    @property
     def l1_kept(self) -> int:
         """Bytes that stay in the first cache while as many pass through it."""
         return int(self.l1_bytes * self.machine.kept_share)

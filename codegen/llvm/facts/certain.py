@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from unity.ir.dtype import INT64
 from unity.ir.foreign import addressed
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
     Cast,
     Compare,
+    CompareOp,
     Imm,
     Load,
     PrimExpr,
@@ -113,6 +116,47 @@ def takes_first(mask: PrimExpr, known: Collection[PrimVar]) -> bool:
             return takes_first(a, known) and takes_first(b, known)
         case _:
             return mask in known
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A mask of the first lanes, or of the others: their indices are compared with one number.
+
+    Attributes:
+        begin: The index of the first lane.
+        end: What indices of the first lanes are below, or at most.
+        past: Whether they may be equal to that.
+        first: Whether these lanes are on, rather than the others.
+    """
+
+    begin: PrimExpr
+    end: PrimExpr
+    past: bool
+    first: bool
+
+
+_TURNED: dict[CompareOp, CompareOp] = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+"""Orders, and those of operands that changed places."""
+
+
+def split_of(mask: Compare) -> Split | None:
+    """What lanes a mask parts from what others; None where it is no such.
+
+    >>> at, n = PrimVar("at"), PrimVar("n")
+    >>> split = split_of(Compare("gt", Ramp(at, Imm(1, INT64), 4), Broadcast(n, 4)))
+    >>> split is not None and (split.past, split.first)
+    (True, False)
+    """
+    match mask:
+        case Compare(op, Ramp(begin, Imm(1), _), Broadcast(end, _)) if op in _TURNED:
+            order = op
+        case Compare(op, Broadcast(end, _), Ramp(begin, Imm(1), _)) if op in _TURNED:
+            order = _TURNED[op]
+        case _:
+            return None
+    if begin.dtype != INT64:
+        return None
+    return Split(begin, end, past=order in ("le", "gt"), first=order in ("lt", "le"))
 
 
 def is_broadcast_alone(a: PrimExpr, b: PrimExpr, c: PrimExpr) -> bool:

@@ -35,6 +35,14 @@ def runs_here(target: Target) -> bool:
     return here.triple.startswith("x86_64") and set(target.features) <= set(here.features)
 
 
+def emitted_here(bits: int, registers: int) -> Target:
+    """Registers of a width and so many, with the instructions of this machine.
+
+    LLVM makes several of one that is wider, so that schedules for others compute here.
+    """
+    return replace(host_target(threads=2), vector_bits=bits, vector_registers=registers)
+
+
 def small_caches(target: Target) -> Target:
     """The target with caches that small shapes overflow."""
     return replace(target, l1_bytes=1 << 12, l2_bytes=1 << 14)

@@ -101,9 +101,13 @@ def module(case: str) -> IRModule:
 
 @cache
 def assembly(case: str, target: str) -> str:
-    lowered = pipeline("cpu").run(module(case), Context(TARGETS[target]))
-    functions = lowered.prim_funcs()
-    code = compile_kernels(functions, TARGETS[target])
+    return assembly_of(module(case), TARGETS[target])
+
+
+def assembly_of(program: IRModule, target: Target) -> str:
+    """That of all kernels."""
+    functions = pipeline("cpu").run(program, Context(target)).prim_funcs()
+    code = compile_kernels(functions, target)
     return "\n".join(code.asm(name) for name in functions)
 
 
