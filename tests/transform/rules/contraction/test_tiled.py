@@ -13,6 +13,7 @@ from tests.transform.schedule.test_by_hand import AVX2, AVX512, lowered
 from tests.transform.tensor.kernels import after, assert_same
 from unity.arith import Analyzer
 from unity.errors import UnityError
+from unity.ir.dtype import INT64
 from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, PrimFunc, Stmt, Store
@@ -273,13 +274,17 @@ def runs(s: Stmt, values: dict[PrimVar, int], buffer: Buffer) -> int:
             taken = s.then if number_of(s.condition, values) else s.orelse
             return 0 if taken is None else runs(taken, values, buffer)
         case Let():
-            is_place = not any(isinstance(e, Load) for e in walk_prim(s.value))
-            bound = {s.var: number_of(s.value, values)} if is_place else {}
+            bound = {s.var: number_of(s.value, values)} if is_place(s) else {}
             return runs(s.body, {**values, **bound}, buffer)
         case Store():
             return int(s.buffer is buffer)
         case _:
             return sum(runs(x, values, buffer) for x in stmt_children(s))
+
+
+def is_place(s: Let) -> bool:
+    """Whether a name is of a number that the places of loops tell, not of data or a mask."""
+    return s.var.dtype == INT64 and not any(isinstance(e, Load) for e in walk_prim(s.value))
 
 
 def number_of(e: PrimExpr, values: dict[PrimVar, int]) -> int:
@@ -301,8 +306,7 @@ def tiles_run(s: Stmt, values: dict[PrimVar, int]) -> Iterator[int]:
             taken = s.then if number_of(s.condition, values) else s.orelse
             yield from () if taken is None else tiles_run(taken, values)
         case Let():
-            is_place = not any(isinstance(e, Load) for e in walk_prim(s.value))
-            bound = {s.var: number_of(s.value, values)} if is_place else {}
+            bound = {s.var: number_of(s.value, values)} if is_place(s) else {}
             yield from tiles_run(s.body, {**values, **bound})
         case Allocate(buffer) if buffer.scope == "local" and not is_panel(buffer):
             stores = [x for x in walk_stmt(s.body) if isinstance(x, Store) and x.buffer is buffer]
