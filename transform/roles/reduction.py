@@ -87,13 +87,13 @@ def columns_of(target: Target) -> int:
 def rows_of(columns: int, target: Target) -> int:
     """How many rows a tile of so many columns may have.
 
-    Registers hold the sums, a step's columns and one row. Of many registers LLVM also takes two for
-    what it loads ahead: without them nine rows of three columns kept up to 36 sums of eight steps
-    on the stack, fourteen of two one of each step. Without a fused multiply-add there are the
-    products of two rows, too, which are on their way at a time.
+    Registers hold the sums, a step's columns and one row. Of many registers LLVM also takes some
+    for columns of the next step, which it loads ahead (nine rows of three kept up to 36 sums of
+    eight steps on the stack). Without a fused multiply-add there are the products of two rows, too,
+    which are on their way at a time.
     """
     products = 0 if target.fused else 2 * columns
-    ahead = 2 if target.many_registers else 0
+    ahead = columns - 1 if target.many_registers else 0
     return (target.vector_registers - columns - 1 - ahead - products) // columns
 
 

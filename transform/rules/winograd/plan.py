@@ -63,7 +63,7 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
     blocks, images = number(group.block_out.extent) or 1, _images(group)
     best: tuple[float, TilePlan] | None = None
     for columns in divisors(blocks, 4):
-        most = min(rows_of(columns, target), MOST_ROWS)
+        most = _most_rows(columns, target)
         if most < 1:
             continue
         for tiles, rows in _chunks(group, most):
@@ -78,6 +78,17 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
                         best = cost, replace(plan, prefetch=far)
     assert best is not None
     return best[1]
+
+
+def _most_rows(columns: int, target: Target) -> int:
+    """Rows of a register tile, at most.
+
+    Of 32 registers two are left for what LLVM loads ahead: of fourteen rows of two columns it kept
+    a sum on the stack.
+    """
+    rows = min(rows_of(columns, target), MOST_ROWS)
+    left = target.vector_registers - (rows + 1) * columns - 1
+    return rows - 1 if target.many_registers and left < 2 else rows
 
 
 def sharers(group: TileGroup, plan: TilePlan) -> int | None:
@@ -95,7 +106,7 @@ def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourho
     blocks = number(group.block_out.extent) or 1
     lines, line = (number(a.extent) for a in group.tiles[-2:])
     widths = [c for c in divisors(blocks // plan.panels, 4) if blocks % (c * plan.panels) == 0]
-    rows = min(rows_of(plan.columns, target), MOST_ROWS)
+    rows = _most_rows(plan.columns, target)
     known = lines is not None and line is not None
     if lines is None or line is None:
         tiles = Legal(
@@ -109,7 +120,7 @@ def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourho
     return {
         "tiles": tiles,
         "columns": Legal(
-            [c for c in widths if rows_of(c, target) >= plan.rows],
+            [c for c in widths if _most_rows(c, target) >= plan.rows],
             f"{blocks} blocks of channels divide evenly, and registers hold the sums",
         ),
         "rows": Legal([r for r in range(1, rows + 1) if known or plan.tiles % r == 0], registers),
