@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -95,7 +96,9 @@ def fork(copies: list[Forked], work: KernelWork, jobs: Mapping[str, Job]) -> Non
     ours, its = socket.socketpair()
     parent, mask = os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        pid = os.fork()
+        with warnings.catch_warnings():  # of libraries' threads, in Python 3.12 and later
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
         if pid == 0:
             try:
                 ours.close()

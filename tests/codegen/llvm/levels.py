@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unity.codegen.llvm import host_target
+from unity.codegen.llvm.abilities import Abilities, abilities
 from unity.machine.target import Target
 
 LINUX = "x86_64-unknown-linux-gnu"
@@ -41,6 +42,11 @@ def emitted_here(bits: int, registers: int) -> Target:
     LLVM makes several of one that is wider, so that schedules for others compute here.
     """
     return replace(host_target(threads=2), vector_bits=bits, vector_registers=registers)
+
+
+def with_masks(target: Target) -> Abilities:
+    """A machine's, but it has registers of masks: LLVM does without where there are none."""
+    return replace(abilities(target), masks=True, scale=target.has("avx512vl"), ties=False)
 
 
 def small_caches(target: Target) -> Target:

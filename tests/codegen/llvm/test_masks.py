@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 import pytest
 
+from tests.codegen.llvm.levels import with_masks
 from tests.codegen.llvm.run_kernel import HOST, build
 from tests.codegen.llvm.test_spills import TARGETS, assembly_of, innermost
 from unity.codegen.llvm import build as building
-from unity.codegen.llvm.abilities import Abilities, abilities
 from unity.ir.dtype import BOOL, INT64
 from unity.ir.prim_expr import (
     Broadcast,
@@ -27,7 +26,6 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.stmt import Buffer, Let, PrimFunc, Store
-from unity.machine.target import Target
 from unity.script import parse
 
 ENDS = np.iinfo(np.int64)
@@ -36,11 +34,6 @@ COMPARED = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "eq": np.equal, "ne": np.not_equal,
 }  # fmt: skip
-
-
-def with_masks(target: Target) -> Abilities:
-    """A machine's, but it has registers of masks: LLVM does without where there are none."""
-    return replace(abilities(target), masks=True, ties=False)
 
 
 @pytest.mark.parametrize("loaded", [False, True])

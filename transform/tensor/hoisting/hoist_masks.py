@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from unity.arith.divisors import never_traps
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Broadcast, Compare, PrimExpr, PrimVar, Ramp
 from unity.ir.stmt import Block, For, Let, Stmt
 from unity.ir.visit import (
     bound_in,
+    leaves,
     map_stmts,
     prim_children,
-    prim_loads,
     rewrite_stmt,
     stmt_exprs,
     variables,
@@ -100,8 +101,15 @@ def _to_hoist(loop: For) -> dict[PrimExpr, PrimVar]:
 def _masks(e: PrimExpr) -> Iterator[Compare]:
     match e:
         case Compare(_, Ramp(), Broadcast()) | Compare(_, Broadcast(), Ramp()):
-            if not prim_loads(e):
+            if _may_be_made_earlier(e):
                 yield e
         case _:
             for child in prim_children(e):
                 yield from _masks(child)
+
+
+def _may_be_made_earlier(mask: PrimExpr) -> bool:
+    """Whether it reads and calls nothing, and stops no program where no iteration needs it."""
+    found = leaves(mask)
+    quiet = not found.loads and not found.calls
+    return quiet and all(never_traps(d.b) for d in found.divisions)
