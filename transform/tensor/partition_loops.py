@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from unity.arith import Analyzer
-from unity.arith.region import greater, least, lesser
+from unity.arith.region import greater, lesser, pruned_minimum
 from unity.ir.marks import ASKED, TAIL, TILES
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
@@ -203,7 +203,7 @@ class _Loops:
         cut = _clamped(whole, first, last, known)
         ending = next((some for some in (hot, conditions) if _in_all(some, loop)), ())
         if ending:
-            last = least(last, _greatest([c.some for c in ending], known), known)
+            last = pruned_minimum(last, _greatest([c.some for c in ending], known), known)
         main = replace(loop, extent=known.simplify(Binary("sub", cut, first)), body=body)
         whole_part = self._main(main, above, depth, any(c not in dropped for c in hot))
         var = replace(loop.var)
@@ -292,7 +292,7 @@ def _without(s: Stmt, conditions: Sequence[Condition]) -> Stmt:
 
 
 def _clamped(e: PrimExpr, low: PrimExpr, high: PrimExpr, known: Analyzer) -> PrimExpr:
-    found = least(e, high, known)
+    found = pruned_minimum(e, high, known)
     if known.prove(Compare("ge", found, low)):
         return found
     return known.simplify(Binary("max", found, low))
@@ -301,7 +301,7 @@ def _clamped(e: PrimExpr, low: PrimExpr, high: PrimExpr, known: Analyzer) -> Pri
 def _least(values: Sequence[PrimExpr], known: Analyzer) -> PrimExpr:
     found = values[0]
     for value in values[1:]:
-        found = least(found, value, known)
+        found = pruned_minimum(found, value, known)
     return found
 
 

@@ -206,12 +206,12 @@ def greater(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
     return known.simplify(Binary("max", a, b) if first is None else b if first else a)
 
 
-def least(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
+def pruned_minimum(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
     """The minimum; where one of the two is that of several, without those that are never it.
 
     >>> i = PrimVar("i")
     >>> limits = Binary("min", imm(2), Binary("add", i, imm(1)))
-    >>> least(i, limits, Analyzer()) == Binary("min", imm(2), i)
+    >>> pruned_minimum(i, limits, Analyzer()) == Binary("min", imm(2), i)
     True
     """
     for x, several in ((a, b), (b, a)):
@@ -219,7 +219,7 @@ def least(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
             case Binary("min", p, q):
                 for idle, other in ((p, q), (q, p)):
                     if known.prove(Compare("le", x, idle)):
-                        return least(x, other, known)
+                        return pruned_minimum(x, other, known)
             case _:
                 continue
     return lesser(a, b, known)
