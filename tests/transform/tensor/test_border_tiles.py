@@ -135,3 +135,37 @@ def test_borders_are_no_wider_than_a_tile(pads: tuple[int, int], shares: bool) -
     low = after(before, *lowering())
     for n in range(max(1, 5 - sum(pads)), 14):
         assert_same(before, low, {"n": n})
+
+
+def filled(rows: int, taps: int, before: int, many: str) -> PrimFunc:
+    """A line that so many tiles fill, so that no block asks whether its row is there."""
+    text = LINE.replace("ATTRS", "{}").replace("STORED", "t[vr]").replace("STEP", "1")
+    text = text.replace("                T.where(tile * ROWS + i < COUNT)\n", "")
+    text = text.replace("tile * ROWS + i < COUNT and ", "").replace("(COUNT + LAST) // ROWS", many)
+    text = text.replace("PLACE", "tile * ROWS + i + k").replace("PAD < n", "PAD < COUNT")
+    text = text.replace("Buffer, n]", "Buffer, COUNT]").replace("COUNT", f"(ROWS * {many})")
+    text = text.replace("PAD", str(before)).replace("TAPS", str(taps)).replace("ROWS", str(rows))
+    return parse(text).prim_funcs()["main"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "taps", "before"), [(4, 3, 1), (4, 3, 2), (3, 5, 2), (2, 5, 2), (4, 7, 0), (2, 2, 1)]
+)
+def test_lines_that_tiles_fill_have_borders_apart(rows: int, taps: int, before: int) -> None:
+    func = filled(rows, taps, before, "n")
+    parted = after(func, PartitionLoops())
+    if taps - 1 <= rows:
+        assert tiles(parted)[:2] == [rows] * 2
+    low = after(func, *lowering())
+    for n in range(1, 9):
+        assert_same(func, low, {"n": n})
+
+
+@pytest.mark.parametrize("tiles_there", [4, 64, 65, 300])
+def test_known_lines_have_borders_apart_however_long(tiles_there: int) -> None:
+    func = filled(4, 3, 1, str(tiles_there))
+    parted = after(func, PartitionLoops())
+    loops = [s for s in walk_stmt(parted.body) if isinstance(s, For) and s.kind == "serial"]
+    assert [s.extent.value for s in loops if isinstance(s.extent, Imm)] == [tiles_there - 2]
+    assert not [b for s in loops for b in walk_stmt(s) if isinstance(b, Block) and b.predicate]
+    assert_same(func, after(func, *lowering()), {})

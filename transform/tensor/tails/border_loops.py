@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import pairwise, product
 
 from unity.arith.polynomial import Poly, as_constant, from_expr, split_linear, to_expr
 from unity.ir.empty_reduction import conjuncts
@@ -35,8 +35,8 @@ from ...blocks.tree import (
     replaced,
 )
 
-MOST_ITERATIONS, MOST_POINTS = 64, 1024
-"""Iterations of a loop, and points of those within that a predicate is asked at, at most."""
+MOST_RUNS, MOST_POINTS = 64, 1024
+"""Runs of a loop, and points of those within that a predicate is asked at, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,14 @@ class Fact:
         assert rest is not None
         return tuple(m + self.step * value + rest >= 0 for m in self.moved)
 
+    def changes(self) -> set[int]:
+        """The iterations from which on it holds at points where it did not, or no longer."""
+        rest = as_constant(self.rest)
+        assert rest is not None
+        if self.step > 0:
+            return {-((m + rest) // self.step) for m in self.moved}
+        return {(m + rest) // -self.step + 1 for m in self.moved}
+
     def room(self, moved: PrimExpr) -> PrimExpr:
         """What there is, and what loops add."""
         return Binary("add", to_expr(self.rest), moved)
@@ -83,24 +91,24 @@ def apart(loop: For, above: Path) -> list[Stmt] | None:
         None where predicates say nothing of it, or not by numbers.
     """
     begin, extent = number(loop.begin), number(loop.extent)
-    if begin is None or not extent or extent > MOST_ITERATIONS:
+    if begin is None or not extent:
         return None
     facts = [f for f in facts_of(loop, above) if as_constant(f.rest) is not None]
     if loop.kind != "unrolled":
         facts = [f for f in facts if len(f.moved) > 1]
     if not any(f.is_border or loop.kind == "unrolled" for f in facts):
         return None
+    changes = {i for f in facts for i in f.changes() if begin < i < begin + extent}
+    if len(changes) >= MOST_RUNS:
+        return None
     names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop)
     runs: list[Stmt] = []
-    for holds, run in groupby(
-        range(begin, begin + extent), key=lambda i: tuple(f.at(i) for f in facts)
-    ):
-        first, *more = run
-        body = _settled(loop, facts, holds, first)
+    for first, behind in pairwise((begin, *sorted(changes), begin + extent)):
+        body = _settled(loop, facts, [f.at(first) for f in facts], first)
         if not computing(body):
             continue
-        part = replace(loop, begin=imm(first), extent=imm(1 + len(more)), body=body)
-        if loop.kind == "serial" and not more:
+        part = replace(loop, begin=imm(first), extent=imm(behind - first), body=body)
+        if loop.kind == "serial" and behind == first + 1:
             runs.append(substitute_stmt(body, {loop.var: imm(first)}))
         else:
             runs.append(part)

@@ -20,6 +20,7 @@ from unity.ir.visit import stmt_exprs, substitute_prim, substitute_stmt, variabl
 
 from ...blocks.conditions import computing
 from ...blocks.extents import number
+from ...blocks.site import sites
 from ...blocks.tree import Path, Values, conjunction, known_at, sequence
 from .border_loops import Fact, facts_of
 from .tail_tiles import ALL_SIZES, SmallerTiles, Tail, accesses_in, halves, registers_of
@@ -37,24 +38,28 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
     """A line of pixels in tiles that see no border, and what is left of it.
 
     Args:
-        loop: A serial loop over an unknown number of tiles.
+        loop: A serial loop over tiles of an unknown number of pixels.
         above: The way to it.
         repeats: Whether rows may be computed twice, what is written being none of what is read.
 
     Returns:
         None where none of their rows sees a border.
     """
-    if loop.begin != imm(0) or number(loop.extent) is not None:
+    if loop.begin != imm(0):
         return None
     facts = facts_of(loop, above)
-    rows = _rows(loop, facts)
+    rows = _rows(loop, facts) or _whole_rows(loop, above, facts)
     if rows is None or len(facts) == len(rows.counts) or not rows.are_one_with(loop):
         return None
     known = known_at(above)
-    count, *others = (known.simplify(_end(f.room(imm(0)), 1)) for f in rows.counts)
-    if not all(known.equal(c, count) for c in others):
+    counts = [known.simplify(_end(f.room(imm(0)), 1)) for f in rows.counts]
+    if not all(known.equal(c, counts[0]) for c in counts[1:]):
         return None
-    count = lesser(count, Binary("mul", loop.extent, imm(rows.size)), known)
+    count: PrimExpr = known.simplify(Binary("mul", loop.extent, imm(rows.size)))
+    if counts:
+        count = lesser(counts[0], count, known)
+    if number(count) is not None:
+        return None
     low: PrimExpr = imm(0)
     high = count
     for fact in facts:
@@ -184,7 +189,7 @@ class _Rows:
     Attributes:
         loops: One written-out loop around each block.
         size: How many there are.
-        counts: What says that a row lies inside, for each block.
+        counts: What says that a row lies inside, for each block; nothing where all do.
     """
 
     loops: Sequence[For]
@@ -198,19 +203,23 @@ class _Rows:
 
     def are_one_with(self, loop: For) -> bool:
         """Whether all below depends on ``size * tile + row`` alone, not on the loop's variable."""
+        return not any(self._stays(loop, s) for s in walk_stmt(loop.body))
+
+    def are_one_with_block(self, loop: For, block: Block) -> bool:
+        """Whether a block does."""
+        return not self._stays(loop, block)
+
+    def _stays(self, loop: For, s: Stmt) -> bool:
         before = Binary("mul", loop.var, imm(self.size))
         parted: Values = {x.var: Binary("sub", x.var, before) for x in self.loops}
-
-        def stays(e: PrimExpr) -> bool:
-            return loop.var in variables(simplify(substitute_prim(e, parted)))
-
-        for s in walk_stmt(loop.body):
-            exprs = list(stmt_exprs(s))
-            if isinstance(s, Block):
-                exprs = [a.value for a in s.axes] + [p for p in (s.predicate,) if p is not None]
-            if any(loop.var in variables(e) and stays(e) for e in exprs):
-                return False
-        return True
+        exprs = list(stmt_exprs(s))
+        if isinstance(s, Block):
+            exprs = [a.value for a in s.axes] + [p for p in (s.predicate,) if p is not None]
+        return any(
+            loop.var in variables(simplify(substitute_prim(e, parted)))
+            for e in exprs
+            if loop.var in variables(e)
+        )
 
 
 def _rows(loop: For, facts: Sequence[Fact]) -> _Rows | None:
@@ -230,6 +239,34 @@ def _rows(loop: For, facts: Sequence[Fact]) -> _Rows | None:
     sizes = {number(x.extent) for x in loops}
     size = sizes.pop() if len(sizes) == 1 else None
     return None if size is None or size < 2 else _Rows(loops, size, counts)
+
+
+def _whole_rows(loop: For, above: Path, facts: Sequence[Fact]) -> _Rows | None:
+    """The same of tiles that fill every line, so that no block asks whether its row lies inside."""
+    sizes = {number(x.extent) for f in facts for x, by in f.inner if _is_row(x, by, f)}
+    size = sizes.pop() if len(sizes) == 1 else None
+    if size is None or size < 2 or not all(f.is_border for f in facts):
+        return None
+    loops: list[For] = []
+    doing = computing(loop.body)
+    for site in sites(loop.body, (*above, loop), lambda b: b in doing):
+        driving = [x for x in site.loops if _is_written_out(x) and number(x.extent) == size]
+        found = [x for x in driving if _Rows([x], size, []).are_one_with_block(loop, site.block)]
+        if not found:
+            return None
+        loops.append(found[0])
+    if any(all(x is not row for x, _ in f.inner for row in loops) for f in facts):
+        return None
+    return _Rows(loops, size, [])
+
+
+def _is_row(x: For, by: int, fact: Fact) -> bool:
+    """Whether a loop within is over rows of a tile, ``by * (size * tile + row)``."""
+    return _is_written_out(x) and by * (number(x.extent) or 0) == fact.step
+
+
+def _is_written_out(x: For) -> bool:
+    return x.kind == "unrolled" and x.begin == imm(0)
 
 
 def _is_count(fact: Fact) -> bool:
