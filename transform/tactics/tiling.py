@@ -75,7 +75,7 @@ def tiling_of(
     by_rows = packing is None and _is_mostly_written(layout, reduction, rows, target)
     chunk = 0 if by_rows else _chunk(layout, reduction, target, packing, rows, beside, vectors)
     steps, grain = _steps(layout, reduction), target.machine.grain("multiply_adds")
-    ahead = packing is not None and _asks(layout, packing, rows, width, target)
+    ahead = packing is not None and _asks(layout, packing, rows)
     return Tiling(rows, beside, vectors, steps, chunk, by_rows, ahead, packing is not None, grain)
 
 
@@ -107,18 +107,16 @@ def _width(layout: Layout, row: Axis, vectors: int, target: Target) -> int:
     return min((vectors, *widths), key=total)
 
 
-def _asks(
-    layout: Layout, packing: Packing, rows_in_tile: int, vectors: int, target: Target
-) -> bool:
+def _asks(layout: Layout, packing: Packing, rows_in_tile: int) -> bool:
     """Whether columns of unknown number are asked for before the first tile of rows copies them.
 
-    So they are where a panel is more than the first cache holds, of as many as there may be.
+    There may be many: lines of a column lie as far apart as there are columns, each in a page of
+    its own, and nothing but the program tells the machine which come next.
     """
-    rows, depth = None if layout.row is None else number(layout.row.extent), packing.depth
-    if packing.transposed or number(layout.column.extent) is not None or not rows or not depth:
+    rows = None if layout.row is None else number(layout.row.extent)
+    if packing.transposed or number(layout.column.extent) is not None:
         return False
-    panel = depth * vectors * layout.lanes * packing.load.dtype.bytes
-    return rows > rows_in_tile and panel > target.l1_kept
+    return rows is not None and bool(packing.depth) and rows > rows_in_tile
 
 
 def _is_mostly_written(

@@ -37,6 +37,8 @@ MOST_STREAMS = 16
 """Blocks of outputs that are stored to in turn, at most: a line of each, far from one another."""
 LINES = 8
 """Lines of an unknown number that follow one another at the weights of a tile."""
+LEAST_CHUNK = 8
+"""Tiles of a chunk of a line: fewer would ask more often where the border is."""
 SHARERS = 4
 """Tiles of an unknown number that share what they ask for."""
 
@@ -101,6 +103,18 @@ class Blocked:
         lines = [a for a in self.roles.slow if number(a.extent) != 1]
         return lines[-1] if lines and self.is_unknown and self.roles.many and self.edges else None
 
+    @property
+    def is_signal(self) -> bool:
+        """Whether it is one line of unknown length, whose ends see padding."""
+        roles = self.roles
+        around = (*roles.slow, *roles.fast)
+        return self.is_unknown and self.has_border and all(number(a.extent) == 1 for a in around)
+
+    def chunk(self, rows: int, target: Target) -> int:
+        """Tiles of a line that a task has: the second cache holds what all blocks read of it."""
+        steps = math.prod(a.length for a in self.roles.steps)
+        return max(LEAST_CHUNK, target.l2_kept // (2 * rows * steps * FLOAT32.bytes))
+
     def cut(self, grain: int) -> Axis | None:
         """The axis of which each thread has a run of its own, the same one at every stage.
 
@@ -112,7 +126,7 @@ class Blocked:
             grain: Multiply-adds that a thread has at least.
         """
         roles, threads = self.roles, self.threads
-        if threads == 1 or self.work < grain * threads:
+        if threads == 1 or self.work < grain * threads or self.is_signal:
             return None
         lines = [a for a in reversed((*roles.slow, *roles.fast)) if number(a.extent) != 1]
         tiled = [a for a in (self.along, roles.block) if a is not None]
@@ -238,6 +252,8 @@ def _decide(found: Blocked, target: Target) -> BlockedTiles:
     else:
         columns, rows = tile_size(blocks, found.pixels // threads, roles, target)
     ahead = roles.weight is not None and roles.block is not None
+    if found.is_unknown and found.has_border:  # panels of tiles would each ask where a border is
+        ahead = False
     last = roles.columns_last and found.blocks <= MOST_STREAMS
     last = last and not (found.has_border or (cut is None and found.is_unknown))
     few = UNROLL if roles.weight is not None and found.has_border else roles.most
@@ -302,6 +318,9 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     if how.ahead and found.is_unknown:  # of so many tiles each asks for a part of the weights
         panel, across = sch.split(across, [None, SHARERS])
         fast = [*fast, panel]
+    elif found.is_signal and not how.columns_last:
+        chunk, across = sch.split(across, [None, found.chunk(how.rows, sch.target)])
+        slow = [*slow, chunk]
     inner = [across, *column, *fast] if how.columns_last else [*column, *fast, across]
     tasks = [*thread, *slow, *inner]
     sch.reorder(*tasks, *steps, step, *tile, at[roles.lane])

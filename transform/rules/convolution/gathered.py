@@ -167,14 +167,18 @@ class Gathered:
         return (number(images) or 1) * each
 
     def pays(self, target: Target) -> bool:
-        """Whether it costs less than tiles along lines, of which a border is done apart."""
+        """Whether it costs less than tiles along lines, of which a border is done apart.
+
+        An image one line high is a signal, as long as another has pixels.
+        """
         found, machine = self.gathering, target.machine
+        usual = IMAGE * IMAGE if number(found.pixels[-2].extent) == 1 else IMAGE
         columns, rows = tile_size(found.block.length, UNKNOWN, self.roles, target)
         line = UnknownLine(self.roles.pixel, self.roles, self.edges)
         groups = -(-found.block.length // columns)
         each = groups * tile_cost(columns, rows, machine) / rows + COPIED / found.lane.length
-        by_line = groups * line.cycles(columns, rows, IMAGE, target)
-        return line.pixels(IMAGE) * each * self._zeros() < by_line
+        by_line = groups * line.cycles(columns, rows, usual, target)
+        return line.pixels(usual) * each * self._zeros() < by_line
 
     def _zeros(self) -> float:
         """What zeros before and behind the frames add to a sum: tiles along lines leave them out.
