@@ -15,6 +15,7 @@ from .backend import Backend, backend_of, check_precision
 from .graph import (
     ConvertFrames,
     ConvertLayout,
+    ConvertLines,
     ConvertPrecision,
     ConvertTransposed,
     ConvertWinograd,
@@ -106,6 +107,7 @@ GRAPH = Pipeline(
         ConvertTransposed(),  # normalizations are in the weights, and each is a convolution now
         EliminateDeadCode(),  # convolutions before their normalizations, lest they be widened, too
         WidenProducts(),  # normalizations are in the weights; layouts are those of float32
+        ConvertLines(),  # once convolutions are those of a signal, or of narrow floats, no more
         MergeConvolutions(),  # after biases are there; before layouts, which keep parts in place
         EliminateDeadCode(),  # convolutions as they were, lest their weights be laid out, too
         ConvertLayout(),  # after all that looks for plain convolutions
@@ -224,7 +226,9 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
     # After all that looks for plain float32 ops and weights.
     # Winograd's transforms would lose too much of a narrow float; integers lie in other blocks.
     narrow = NARROW[precision]
-    found = found.without(IntegerProducts, ConvertWinograd, PackWeights, MergeConvolutions)
+    found = found.without(
+        IntegerProducts, ConvertLines, ConvertWinograd, PackWeights, MergeConvolutions
+    )
     if narrow == FLOAT16:
         found = found.without(WidenProducts)
     found = found.replace(FoldQuantization, FoldQuantization(narrow=False))

@@ -12,6 +12,7 @@ from .fuse.fuse_ops import FuseOps
 from .fuse.fuse_readers import FuseReaders
 from .fuse.fuse_tir import FuseTir
 from .layout.convert_layout import ConvertLayout
+from .layout.convert_lines import ConvertLines
 from .layout.convert_precision import ConvertPrecision
 from .layout.convert_winograd import ConvertWinograd
 from .layout.fold_quantization import FoldQuantization
@@ -59,6 +60,7 @@ __all__ = [
     "BindSymbolicVars",
     "ConvertFrames",
     "ConvertLayout",
+    "ConvertLines",
     "ConvertPrecision",
     "ConvertTransposed",
     "ConvertWinograd",

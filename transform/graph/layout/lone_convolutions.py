@@ -1,4 +1,4 @@
-"""Convolutions that no other one is near: blocks would be made for them alone.
+"""Which convolutions stand together: blocks would be made for one alone that no other is near.
 
 A convolution of single pixels is a product of the weights and the image as it lies,
 ``(o, c) @ (c, h * w)``. Blocks are no better for it, and cost a pass over the input and the output;
@@ -36,37 +36,54 @@ def lone_products(
         others: Those of others that do, besides convolutions: company to be in blocks for.
         target: The machine.
     """
-    root: dict[Expr, Expr] = {}
+    calls = {
+        b.var: b.value
+        for b in walk_bindings(function)
+        if isinstance(b, VarBinding) and isinstance(b.value, Call)
+    }
+    found = {v: c for v, c in calls.items() if _is_of(c, convolutions)}
+    others_there = [v for v, c in calls.items() if _is_of(c, others)]
+    near = company(function, (*found, *others_there), pointwise)
+    return frozenset(
+        var
+        for var, call in found.items()
+        if near[var] == 1 and _is_product(call) and not _repays_blocks(call, target)
+    )
+
+
+def company(
+    function: Function, counted: Collection[Var], through: Collection[str]
+) -> dict[Var, int]:
+    """How many of some results stand together with each of them, itself among them.
+
+    Args:
+        function: Where.
+        counted: The results.
+        through: The names of ops that join what they read and give.
+    """
+    root, inside = dict[Expr, Expr](), frozenset(counted)
 
     def find(x: Expr) -> Expr:
         while x in root:
             x = root[x]
         return x
 
-    found: list[tuple[Var, Call]] = []
-    company: list[Var] = []
     for binding in walk_bindings(function):
         value = binding.value
         if not isinstance(binding, VarBinding) or not isinstance(value, Call):
             continue
-        if not isinstance(value.callee, Op):
-            continue
-        if value.callee.name in convolutions:
-            found.append((binding.var, value))
-        elif value.callee.name in others:
-            company.append(binding.var)
-        elif value.callee.name not in pointwise:
+        if binding.var not in inside and not _is_of(value, through):
             continue
         for x in _images(value):
             a, b = find(x), find(binding.var)
             if a is not b:
                 root[a] = b
-    near = Counter(find(var) for var in (*(var for var, _ in found), *company))
-    return frozenset(
-        var
-        for var, call in found
-        if near[find(var)] == 1 and _is_product(call) and not _repays_blocks(call, target)
-    )
+    near = Counter(map(find, counted))
+    return {var: near[find(var)] for var in counted}
+
+
+def _is_of(call: Call, names: Collection[str]) -> bool:
+    return isinstance(call.callee, Op) and call.callee.name in names
 
 
 def _repays_blocks(call: Call, target: Target) -> bool:
