@@ -178,7 +178,12 @@ def _wanted(decisions: Decisions | None) -> Decide | None:
 
 
 def _when_usual(func: PrimFunc) -> PrimExpr | None:
-    """The facts about sizes that mostly hold, and by which a kernel is laid out better."""
+    """The facts about sizes that mostly hold, and by which a kernel is laid out better.
+
+    None are asked of a kernel that comes in versions.
+    """
+    if len(_bodies(func.body)) > 1:
+        return None
     found = (when_dims_are_equal(func.body), when_rows_are_there(func.body))
     return conjunction([fact for fact in found if fact is not None])
 
@@ -190,10 +195,13 @@ def _in_versions(func: PrimFunc) -> Stmt:
 
 
 def _bodies(body: Stmt) -> tuple[Stmt, ...]:
-    """The versions of a kernel's body."""
+    """The versions of a kernel's body, without the temporaries around them."""
+    whole = body
+    while isinstance(body, Allocate):
+        body = body.body
     if isinstance(body, IfThen) and body.orelse is not None and over_sizes(body.condition):
         return body.then, body.orelse
-    return (body,)
+    return (whole,)
 
 
 def _cover(body: Stmt, target: Target, without: Without) -> list[Taken]:
@@ -222,7 +230,9 @@ def schedule(func: PrimFunc, target: Target, decide: Decider | Decisions | None 
 
 def _laid_out(s: Stmt, target: Target, decide: Decide | None) -> Stmt:
     """A kernel's body, each stage by its rule; each version, where there are some."""
-    if isinstance(s, IfThen) and len(_bodies(s)) == 2:
+    if len(_bodies(s)) == 2 and isinstance(s, Allocate):
+        return replace(s, body=_laid_out(s.body, target, decide))
+    if len(_bodies(s)) == 2 and isinstance(s, IfThen):
         then, otherwise = (_laid_out(x, target, decide) for x in _bodies(s))
         return replace(s, then=then, orelse=otherwise)
     laid_out = [t.found.stmt() for t in with_decisions(_cover(s, target, {}), decide)]

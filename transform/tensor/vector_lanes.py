@@ -8,6 +8,7 @@ from typing import assert_never
 from unity.arith import Analyzer
 from unity.arith.divisors import never_traps
 from unity.ir.dtype import INT64
+from unity.ir.empty_reduction import conjuncts
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import (
     DIVISIONS,
@@ -42,6 +43,9 @@ from unity.ir.stmt import (
     Store,
 )
 from unity.ir.visit import prim_children, prim_loads, walk_prim
+
+from ..blocks.access import asked_in_vain
+from ..blocks.tree import conjunction
 
 
 class CannotVectorize(Exception):  # noqa: N818  (control flow inside the pass, not an error)
@@ -122,15 +126,28 @@ class LaneWriter:
         return made
 
     def _branch(self, s: IfThen, mask: PrimExpr | None) -> Stmt:
+        parts = conjuncts(s.condition)
+        same = [p for p in parts if not self._varies(p) and asked_in_vain(p, self.known)]
+        asked, rest = conjunction(same), conjunction([p for p in parts if p not in same])
+        if s.orelse is None and asked is not None and rest is not None:
+            return self._branch(replace(s, condition=asked, then=replace(s, condition=rest)), mask)
         condition = self.expr(s.condition, mask)
         if condition.dtype.lanes == 1:
-            orelse = None if s.orelse is None else self.stmt(s.orelse, mask)
-            return IfThen(condition, self.stmt(s.then, mask), orelse, s.span)
+            then = self._where(condition, s.then, mask)
+            orelse = None if s.orelse is None else self._where(Not(condition), s.orelse, mask)
+            return IfThen(condition, then, orelse, s.span)
         var = PrimVar("mask", condition.dtype)  # the branches may change what the condition reads
-        parts = [self.stmt(s.then, _both(mask, var))]
+        branches = [self.stmt(s.then, _both(mask, var))]
         if s.orelse is not None:
-            parts.append(self.stmt(s.orelse, _both(mask, Not(var))))
-        return Let(var, condition, parts[0] if len(parts) == 1 else Seq(tuple(parts)))
+            branches.append(self.stmt(s.orelse, _both(mask, Not(var))))
+        return Let(var, condition, branches[0] if len(branches) == 1 else Seq(tuple(branches)))
+
+    def _where(self, condition: PrimExpr, s: Stmt, mask: PrimExpr | None) -> Stmt:
+        """A statement where a condition holds, the same one in all lanes."""
+        outside, self.known = self.known, self.known.with_condition(condition)
+        done = self.stmt(s, mask)
+        self.known = outside
+        return done
 
     def _let(self, s: Let, mask: PrimExpr | None) -> Stmt:
         value = self.expr(s.value, mask)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Compare, Imm, imm
+from unity.ir.prim_expr import Compare, Imm, Not, imm
 from unity.ir.stmt import For, IfThen, Let, Stmt
 from unity.ir.visit import map_stmts, stmt_exprs, walk_prim, walk_stmt
 
@@ -59,6 +59,8 @@ class VectorizeLoops(Pass):
         if isinstance(s, Let):
             body = self.rewrite(s.body, known.with_value(s.var, s.value))
             return s if body is s.body else replace(s, body=body)
+        if isinstance(s, IfThen):
+            return self._branch(s, known)
         if not isinstance(s, For):
             return map_stmts(s, lambda x: self.rewrite(x, known))
         inside = known.with_extent(s.var, s.begin, s.extent)
@@ -75,6 +77,13 @@ class VectorizeLoops(Pass):
             case _:
                 pass
         return replace(s, body=body, kind="serial")
+
+    def _branch(self, s: IfThen, known: Analyzer) -> Stmt:
+        then = self.rewrite(s.then, known.with_condition(s.condition))
+        orelse = s.orelse
+        if orelse is not None:
+            orelse = self.rewrite(orelse, known.with_condition(Not(s.condition)))
+        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
 
 
 def _narrowed(loop: For, body: Stmt) -> tuple[For, Stmt]:

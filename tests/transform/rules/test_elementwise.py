@@ -13,7 +13,7 @@ from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim
 from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar, imm
-from unity.ir.stmt import For, PrimFunc
+from unity.ir.stmt import For, IfThen, PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform.passes import Context
@@ -198,3 +198,31 @@ def main(a: f32[Buffer, 16, 8], b: f32[Buffer, 16, 88], y: f32[Buffer, 16, 96]) 
     a, b = floats(0, (16, 8)), floats(1, (16, 88))
     (want,), (got,) = (run_prim_func(f, [*a, *b], {}) for f in (func, after))
     np.testing.assert_array_equal(got.reshape(want.shape), want)
+
+
+PICKED = kernel("""
+def main(x: f32[Buffer, n, 32], at: i64[Buffer, m, 32], y: f32[Buffer, m, 32]) -> None:
+    for i, j in T.grid(m, 32):
+        with T.block("pick"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = T.select(
+                at[vi, vj] > 0,
+                T.select(n > 0, x[T.min(T.max(at[vi, vj], 0), n - 1), vj], 0.0),
+                1.0,
+            )
+""")
+
+
+def test_whether_there_is_anything_to_pick_is_asked_before_the_loops() -> None:
+    """Lanes then pick without a mask; where there is nothing, they are filled."""
+    done = lowered(schedule(PICKED, TARGET), TARGET)
+    (choice,) = (s for s in walk_stmt(done.body) if isinstance(s, IfThen))
+    asked = [e for s in walk_stmt(choice.then) for top in stmt_exprs(s) for e in walk_prim(top)]
+    loads = [e for e in asked if isinstance(e, Load)]
+    assert loads
+    assert all(x.predicate is None for x in loads)
+    rng = np.random.default_rng(0)
+    for n, m in ((0, 3), (5, 1), (5, 7)):
+        (x,), at = floats(0, (n, 32)), rng.integers(-9, 9, (m, 32))
+        (found,), (expected,) = (run_prim_func(f, [x, at], {}) for f in (done, PICKED))
+        np.testing.assert_array_equal(found.reshape(m, 32), expected)

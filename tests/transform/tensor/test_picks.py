@@ -6,7 +6,7 @@ import pytest
 
 from tests.transform.tensor.kernels import after, assert_same
 from unity.ir.prim_expr import Load, Select
-from unity.ir.stmt import Let, PrimFunc, Store
+from unity.ir.stmt import IfThen, Let, PrimFunc, Store
 from unity.ir.visit import prim_loads, stmt_exprs, walk_stmt
 from unity.script import parse
 from unity.transform.tensor import FlattenBuffers, VectorizeLoops
@@ -57,3 +57,31 @@ def test_a_place_that_may_lie_outside_is_read_where_it_is_wanted(held: str) -> N
     func = picking(held)
     done = after(after(func, FlattenBuffers()), VectorizeLoops())
     assert len(masked(done)) == 1
+
+
+def test_a_condition_of_all_lanes_tells_what_lies_inside() -> None:
+    """It is asked once, and what is left of the mask is that of lanes."""
+    func = parse("""
+n = dim("n")
+m = dim("m")
+
+@script.prim_func
+def main(
+    table: f32[Buffer, n], at: i64[Buffer, 16], few: f32[Buffer, m], c: f32[Buffer, 16]
+) -> None:
+    for i in range(16):
+        c[i] = 2.0
+    for i in T.vectorized(8):
+        if n > 0 and i < m:
+            c[i] = table[T.min(T.max(at[i], 0), n - 1)]
+    if n > 0:
+        for i in T.vectorized(8):
+            c[i + 8] = T.select(at[i] > 0, table[T.min(T.max(at[i], 0), n - 1)], 0.0)
+""").prim_funcs()["main"]
+    done = after(after(func, FlattenBuffers()), VectorizeLoops())
+    asked = [s.condition for s in walk_stmt(done.body) if isinstance(s, IfThen)]
+    assert len(asked) == 2
+    assert all(e.dtype.lanes == 1 for e in asked)
+    assert masked(done) == []
+    for n, m in ((0, 3), (5, 3), (5, 0), (5, 8)):
+        assert_same(func, done, {"n": n, "m": m})

@@ -11,8 +11,8 @@ from unity.ir.stmt import PrimFunc
 from ...passes import Context, Pass
 from ..rewriter import BodyRewriter
 from ..symbols import tensor_fields
-from .inline_producers import inline_producers
 from .merge_kernels import merge
+from .transposed_reads import inlined
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class FuseTir(Pass):
     """Merges the kernels of every primitive function into one, and calls it in its place.
 
     Values between the merged kernels are inlined into their readers where each element is given by
-    one formula; otherwise they are temporaries of the kernel, and the schedule decides.
+    one formula; otherwise they are temporaries of the kernel, and the schedule decides. Transposed
+    tensors whose rows are picked often are such, too (`transposed_reads.py`).
 
     >>> from unity.script import parse, print_module
     >>> from .fuse_ops import FuseOps
@@ -64,7 +65,7 @@ class FuseTir(Pass):
         kernels: dict[str, PrimFunc] = {}
         for name, f in primitives.items():
             kernel, between = merge(f, module)
-            kernels[name] = inline_producers(kernel, between)
+            kernels[name] = inlined(kernel, between)
         callers = {
             name: _Caller(module, frozenset(primitives)).function(f)
             for name, f in module.graph_functions().items()

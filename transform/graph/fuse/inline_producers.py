@@ -61,7 +61,7 @@ def inline_producers(func: PrimFunc, buffers: Sequence[Buffer]) -> PrimFunc:
         func: A prim func whose body is statements in sequence, temporaries allocated around them.
         buffers: The temporaries to try, in the order they are written.
     """
-    allocated, stmts = _opened(func.body)
+    allocated, stmts = taken_apart(func.body)
     # From the last to the first: what is inlined is then still as simple as it was made.
     for buffer in reversed(buffers):
         found = [(i, p) for i, s in enumerate(stmts) if (p := producer(s, buffer)) is not None]
@@ -79,14 +79,14 @@ def inline_producers(func: PrimFunc, buffers: Sequence[Buffer]) -> PrimFunc:
     return replace(func, body=body)
 
 
-def _opened(body: Stmt) -> tuple[list[Buffer], list[Stmt]]:
+def taken_apart(body: Stmt) -> tuple[list[Buffer], list[Stmt]]:
     """The temporaries around a sequence, and the statements; nested ones are pulled up."""
     match body:
         case Allocate(buffer, inner):
-            allocated, stmts = _opened(inner)
+            allocated, stmts = taken_apart(inner)
             return [buffer, *allocated], stmts
         case Seq(parts):
-            opened = [_opened(p) for p in parts]
+            opened = [taken_apart(p) for p in parts]
             return [b for a, _ in opened for b in a], [s for _, ss in opened for s in ss]
         case _:
             return [], [body]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Not, PrimExpr, PrimVar, Select
+from unity.ir.prim_expr import Imm, Not, PrimExpr, PrimVar, Select
 from unity.ir.stmt import Block, For, Let, PrimFunc, Stmt
 from unity.ir.visit import (
     bound_in,
@@ -136,6 +136,7 @@ def _unchanged(loop: For, outside: set[PrimVar], known: Analyzer) -> list[PrimEx
         for select in _selects(block):
             asked = [bound_to(part, block.axes) for part in conjuncts(select.condition)]
             same = [e for e in asked if variables(e) <= outside and asked_in_vain(e, known)]
+            same = [e for e in same if not isinstance(known.simplify(e), Imm)]
             if same:
                 return list(dict.fromkeys(same))
     return []
