@@ -35,7 +35,7 @@ def main(a: f32[Buffer, n], w: f32[Buffer, TAPS], c: f32[Buffer, COUNT]) -> None
                     vr = T.axis.spatial(ROWS, i)
                     vk = T.axis.reduce(TAPS, k)
                     T.where(tile * ROWS + i < COUNT and 0 <= PLACE - PAD and PLACE - PAD < n)
-                    t[vr] += a[vi * STEP + vk - PAD] * w[vk]
+                    t[vr] += a[vi * STEP + vk * GAP - PAD] * w[vk]
         for i in T.unroll(ROWS):
             with T.block("copy"):
                 vi = T.axis.spatial(COUNT, tile * ROWS + i)
@@ -52,11 +52,13 @@ def line(
     pads: tuple[int, int],
     stored: str = "t[vr]",
     attrs: Attrs | None = None,
+    gap: int = 1,
 ) -> PrimFunc:
-    """Taps over a line, some rows in a tile."""
-    room = sum(pads) - taps
+    """Taps so many elements apart over a line, some rows in a tile."""
+    room = sum(pads) - (taps - 1) * gap - 1
     text = LINE.replace("ATTRS", "{}").replace("STORED", stored)
-    text = text.replace("PLACE", "(tile * ROWS + i) * STEP + k").replace("PAD", str(pads[0]))
+    text = text.replace("PLACE", "(tile * ROWS + i) * STEP + k * GAP").replace("PAD", str(pads[0]))
+    text = text.replace("GAP", str(gap))
     text = text.replace("COUNT", f"((n + {room}) // STEP + 1)").replace("STEP", str(step))
     text = text.replace("TAPS", str(taps)).replace("LAST", str(rows - 1))
     func = parse(text.replace("ROWS", str(rows))).prim_funcs()["main"]
@@ -114,15 +116,42 @@ def test_rows_are_computed_once_where_that_matters(
         assert_same(before, low, {"n": n})
 
 
+@pytest.mark.parametrize(
+    ("rows", "taps", "step", "pads", "gap"),
+    [
+        (3, 3, 1, (4, 4), 4),
+        (6, 3, 1, (4, 4), 4),
+        (2, 3, 1, (5, 0), 5),
+        (2, 5, 1, (12, 12), 6),
+        (4, 3, 2, (6, 6), 6),
+        (4, 2, 1, (3, 2), 7),
+        (2, 4, 1, (1, 9), 3),
+    ],
+)
+def test_borders_of_dilated_lines_are_tiles_of_what_sees_the_same(
+    rows: int, taps: int, step: int, pads: tuple[int, int], gap: int
+) -> None:
+    before = line(rows, taps, step, pads, gap=gap)
+    parted = after(before, PartitionLoops())
+    size = min(rows, gap // step)
+    assert tiles(parted)[-1 - (size - 1).bit_length() :][0] == size
+    low = after(before, *lowering())
+    reach = (taps - 1) * gap
+    for n in range(max(1, reach + 1 - sum(pads)), 2 * reach + (2 * rows + 3) * step):
+        assert_same(before, low, {"n": n})
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_lines(seed: int) -> None:
     """Borders up to wider than a tile, on either side, and every length up to two tiles."""
     random = Random(seed)
     rows, taps, step = random.randint(2, 5), random.randint(2, 6), random.choice((1, 1, 2, 3))
-    pads = random.randint(0, taps), random.randint(0, taps)
-    before = line(rows, taps, step, pads)
+    gap = random.choice((1, 1, 2, 3, 4))
+    reach = (taps - 1) * gap
+    pads = random.randint(0, reach + 1), random.randint(0, reach + 1)
+    before = line(rows, taps, step, pads, gap=gap)
     low = after(before, *lowering())
-    for n in range(max(1, taps - sum(pads)), (2 * rows + 4) * step):
+    for n in range(max(1, reach + 1 - sum(pads)), reach + (2 * rows + 3) * step):
         assert_same(before, low, {"n": n})
 
 
@@ -140,6 +169,7 @@ def test_borders_are_no_wider_than_a_tile(pads: tuple[int, int], shares: bool) -
 def filled(rows: int, taps: int, before: int, many: str) -> PrimFunc:
     """A line that so many tiles fill, so that no block asks whether its row is there."""
     text = LINE.replace("ATTRS", "{}").replace("STORED", "t[vr]").replace("STEP", "1")
+    text = text.replace(" * GAP", "")
     text = text.replace("                T.where(tile * ROWS + i < COUNT)\n", "")
     text = text.replace("tile * ROWS + i < COUNT and ", "").replace("(COUNT + LAST) // ROWS", many)
     text = text.replace("PLACE", "tile * ROWS + i + k").replace("PAD < n", "PAD < COUNT")

@@ -23,6 +23,7 @@ from ...blocks.extents import number
 from ...blocks.site import sites
 from ...blocks.tree import Path, Values, conjunction, known_at, sequence
 from .border_loops import Fact, facts_of
+from .border_runs import Runs, gap_of, in_runs
 from .tail_tiles import ALL_SIZES, SmallerTiles, Tail, accesses_in, halves, registers_of
 
 SPARED = 3
@@ -60,17 +61,15 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
         count = lesser(counts[0], count, known)
     if number(count) is not None:
         return None
+    borders = [f for f in facts if all(f is not x for x in rows.counts)]
+    begins, ends = _changes(rows, borders, known)
     low: PrimExpr = imm(0)
     high = count
-    for fact in facts:
-        if any(fact is f for f in rows.counts):
-            continue
-        by, least = rows.apart(fact)
-        room = fact.room(imm(least))
-        if by > 0:
-            low = greater(low, known.simplify(_first(room, by)), known)
-        else:
-            high = lesser(high, known.simplify(_end(room, -by)), known)
+    for change in begins:
+        low = greater(low, change, known)
+    for change in ends:
+        high = lesser(high, change, known)
+    gap = gap_of(borders, rows.loops)
     parts = tuple(f.part for f in rows.counts)
     tail = Tail(frozenset(x.var for x in rows.loops), rows.size, count, parts, False, None)
     registers = registers_of(loop.body, tail)
@@ -85,13 +84,14 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
     repeats = repeats and _has_room(rows.size, low, high, count, known)
     if repeats:
         sizes = [n for n in sizes if n < rows.size or n > ALL_SIZES]
-    made = sequence(
-        [
-            *smaller.of(imm(0), first, [1]),
-            *smaller.of(first, end, sizes, inside),
-            *smaller.of(end, pixels, [1]),
-        ]
-    )
+    middle = sequence(smaller.of(first, end, sizes, inside))
+    if gap is not None and gap > 1 and len(begins) == len(ends) == 1:
+        runs = Runs(gap, begins[0], ends[0], tuple(f.part for f in borders))
+        narrow = Compare("lt", high, low)
+        made = sequence([middle, in_runs(smaller, runs, (pixels, first, end), narrow, rows.size)])
+    else:
+        before, behind = smaller.of(imm(0), first, [1]), smaller.of(end, pixels, [1])
+        made = sequence([*before, middle, *behind])
     if repeats:
         whole = _overlapping(smaller, rows, facts, (pixels, first), count)
         made = IfThen(_is_long(rows.size, pixels, first, end), whole, made)
@@ -99,6 +99,21 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
     for var, value in zip(reversed(named), (high, low, count), strict=True):
         made = Let(var, value, made)
     return substitute_stmt(made, {loop.var: imm(0)})
+
+
+def _changes(
+    rows: _Rows, borders: Sequence[Fact], known: Analyzer
+) -> tuple[list[PrimExpr], list[PrimExpr]]:
+    """For each fact the pixel from which on all its taps are inside, or from which on not all."""
+    begins, ends = list[PrimExpr](), list[PrimExpr]()
+    for fact in borders:
+        by, least = rows.apart(fact)
+        room = fact.room(imm(least))
+        if by > 0:
+            begins.append(known.simplify(_first(room, by)))
+        else:
+            ends.append(known.simplify(_end(room, -by)))
+    return begins, ends
 
 
 def _is_long(size: int, pixels: PrimVar, first: PrimVar, end: PrimVar) -> PrimExpr:

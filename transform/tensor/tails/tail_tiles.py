@@ -130,6 +130,7 @@ class SmallerTiles:
         end: PrimExpr,
         sizes: Sequence[int],
         inside: Sequence[PrimExpr] | None = None,
+        alike: Sequence[PrimExpr] = (),
     ) -> list[Stmt]:
         """Tiles of each size, so many of them as there are rows left for.
 
@@ -140,6 +141,7 @@ class SmallerTiles:
             inside: The parts of predicates that hold in these rows; those of the tail. Where they
                 are given, the place of a tile gets no name: of it, addresses in loops over taps
                 take LLVM more registers than of sizes and counters.
+            alike: Those that hold for all rows of a tile or for none.
         """
         known, parts = self.known, list[Stmt]()
         tail = self.tail if inside is None else replace(self.tail, parts=tuple(inside))
@@ -149,7 +151,7 @@ class SmallerTiles:
             done = known.simplify(Binary("sub", end, left))
             many = known.simplify(Binary("floordiv", left, imm(size)))
             place = Binary("add", done, Binary("mul", nth, imm(size)))
-            part = Part(tail, size, begin, self.registers).stmt(self.body)
+            part = Part(tail, size, begin, self.registers, tuple(alike)).stmt(self.body)
             if inside is None:
                 part = Let(begin, place, part)
             else:
@@ -326,12 +328,16 @@ def _step(index: PrimExpr, loops: frozenset[PrimVar]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A tile of `size` rows of the tail, from the row `begin` on."""
+    """A tile of `size` rows of the tail, from the row `begin` on.
+
+    Of `alike` parts of predicates the tile's first row is asked alone.
+    """
 
     tail: Tail
     size: int
     begin: PrimVar
     registers: frozenset[Buffer]
+    alike: tuple[PrimExpr, ...] = ()
 
     def stmt(self, s: Stmt) -> Stmt:
         """The tile's body for these rows."""
@@ -340,13 +346,16 @@ class Part:
                 return replace(s, extent=imm(self.size), body=self.stmt(s.body))
             case Block():
                 kept = [
-                    p
+                    self._of_first(p) if any(p is x for x in self.alike) else p
                     for p in (() if s.predicate is None else conjuncts(s.predicate))
                     if not any(p is x for x in self.tail.parts)
                 ]
                 return self._block(replace(s, predicate=conjunction(kept)))
             case _:
                 return map_stmt(s, self.stmt, self._moved)
+
+    def _of_first(self, part: PrimExpr) -> PrimExpr:
+        return substitute_prim(part, dict.fromkeys(self.tail.loops, self.begin))
 
     def _block(self, block: Block) -> Stmt:
         """The block over rows that count from `begin`, temporaries over those of the tile."""
