@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import For, Let, Stmt
 
-from ...blocks.extents import number
 from ...blocks.tree import sequence
 from .border_loops import Fact
 from .tail_tiles import SmallerTiles, halves
@@ -27,13 +26,18 @@ class Runs:
         gap: The pixels between two changes at one end of the line.
         begins: A pixel from which on there is one tap more, of those that come into the line.
         ends: One from which on there is one less, of those that leave it.
-        parts: The parts of predicates that say so.
+        facts: What says so.
     """
 
     gap: int
     begins: PrimExpr
     ends: PrimExpr
-    parts: tuple[PrimExpr, ...]
+    facts: tuple[Fact, ...]
+
+    @property
+    def parts(self) -> tuple[PrimExpr, ...]:
+        """The parts of predicates that hold for all pixels of a run or for none."""
+        return tuple(f.part for f in self.facts)
 
     def sizes(self, rows: int) -> list[int]:
         """Of tiles, the largest first: no larger than a run."""
@@ -41,25 +45,38 @@ class Runs:
         return [whole, *halves(whole)]
 
 
-def gap_of(facts: Sequence[Fact], rows: Sequence[For]) -> int | None:
-    """The pixels between two changes of what pixels see, where that is the same for all facts.
+def runs_of(
+    facts: Sequence[Fact],
+    rows: Sequence[For],
+    begins: Sequence[PrimExpr],
+    ends: Sequence[PrimExpr],
+) -> Runs | None:
+    """Where the taps change that pixels see.
 
     Args:
         facts: What says which rows see a border.
         rows: The loops over rows.
+        begins: The pixels from which on all taps have come into the line, by one of the facts each.
+        ends: Those from which on one of them has left it.
 
     Returns:
-        None where taps are no equal number of pixels apart.
+        None where neighbours see others, or more than two facts tell which.
     """
-    gaps: set[int] = set()
-    for fact in facts:
-        moving = [(x, by) for x, by in fact.inner if number(x.extent) != 1]
-        taps = [by for x, by in moving if all(x is not row for row in rows)]
-        pixel = next((by for x, by in moving if any(x is row for row in rows)), None)
-        if len(taps) != 1 or pixel is None or taps[0] % pixel:
-            return None
-        gaps.add(abs(taps[0] // pixel))
-    return gaps.pop() if len(gaps) == 1 else None
+    gaps = {_gap(fact, rows) for fact in facts}
+    gap = gaps.pop() if len(gaps) == 1 else None
+    if gap is None or gap == 1 or max(len(begins), len(ends)) > 1:
+        return None
+    begin, end = [*begins, *ends][0], [*begins, *ends][-1]
+    return Runs(gap, begin, end, tuple(facts))
+
+
+def _gap(fact: Fact, rows: Sequence[For]) -> int | None:
+    """The pixels from one tap to the next, where that is a number of them."""
+    pixel = [by for x, by in fact.inner if any(x is row for row in rows)]
+    taps = [by for x, by in fact.inner if all(x is not row for row in rows)]
+    if len(pixel) != 1 or len(taps) != 1 or taps[0] % pixel[0]:
+        return None
+    return abs(taps[0] // pixel[0])
 
 
 def in_runs(
@@ -67,7 +84,6 @@ def in_runs(
     runs: Runs,
     line: tuple[PrimVar, PrimVar, PrimVar],
     narrow: PrimExpr,
-    rows: int,
 ) -> Stmt:
     """The pixels before `first` and from `end` on, of a narrow line all, in tiles.
 
@@ -79,7 +95,6 @@ def in_runs(
         runs: Where what pixels see changes.
         line: How many pixels there are, the first that sees all taps, and the one behind the last.
         narrow: Whether some tap leaves the line before another has come into it.
-        rows: How many a whole tile has.
     """
     pixels, first, end = line
     side, nth = PrimVar("side"), PrimVar("run")
@@ -102,14 +117,14 @@ def in_runs(
         half = Binary("mul", Binary("floormod", k, imm(2)), Binary("sub", high, low))
         return Binary("add", base, Binary("add", whole, half))
 
-    many = Binary("floordiv", Binary("sub", behind, begin), gap)
-    many = Binary("mul", Binary("add", many, imm(2)), imm(2))
-    many = Select(Compare("lt", begin, behind), many, imm(0))
+    gaps = Binary("floordiv", Binary("sub", behind, begin), gap)
+    changes = Binary("mul", Binary("add", gaps, imm(2)), imm(2))
+    many = Select(Compare("lt", begin, behind), changes, imm(0))
     upto = Binary("max", here, Binary("min", place(Binary("add", nth, imm(1))), behind))
-    tiles = smaller.of(here, there, runs.sizes(rows), (), alike=runs.parts)
+    tiles = smaller.of(here, there, runs.sizes(smaller.tail.size), (), alike=runs.parts)
     made: Stmt = Let(there, upto, sequence(tiles))
     made = For(nth, imm(0), many, Let(here, Binary("max", place(nth), begin), made))
-    lets = [
+    lets: list[tuple[PrimVar, PrimExpr]] = [
         (begin, Select(left, imm(0), Select(narrow, pixels, end))),
         (behind, Select(left, Select(narrow, pixels, first), pixels)),
         (low, Binary("min", phase(0), phase(1))),

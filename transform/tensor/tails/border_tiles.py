@@ -23,7 +23,7 @@ from ...blocks.extents import number
 from ...blocks.site import sites
 from ...blocks.tree import Path, Values, conjunction, known_at, sequence
 from .border_loops import Fact, facts_of
-from .border_runs import Runs, gap_of, in_runs
+from .border_runs import in_runs, runs_of
 from .tail_tiles import ALL_SIZES, SmallerTiles, Tail, accesses_in, halves, registers_of
 
 SPARED = 3
@@ -69,7 +69,6 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
         low = greater(low, change, known)
     for change in ends:
         high = lesser(high, change, known)
-    gap = gap_of(borders, rows.loops)
     parts = tuple(f.part for f in rows.counts)
     tail = Tail(frozenset(x.var for x in rows.loops), rows.size, count, parts, False, None)
     registers = registers_of(loop.body, tail)
@@ -80,18 +79,18 @@ def at_border(loop: For, above: Path, *, repeats: bool) -> Stmt | None:
     smaller = SmallerTiles(loop.body, tail, registers, known)
     inside = [f.part for f in facts]
     sizes = [rows.size, *halves(rows.size)]
-    repeats = repeats and _repeatable(loop.body, registers)
+    runs = runs_of(borders, rows.loops, begins, ends)
+    repeats = repeats and runs is None and _repeatable(loop.body, registers)
     repeats = repeats and _has_room(rows.size, low, high, count, known)
     if repeats:
         sizes = [n for n in sizes if n < rows.size or n > ALL_SIZES]
     middle = sequence(smaller.of(first, end, sizes, inside))
-    if gap is not None and gap > 1 and len(begins) == len(ends) == 1:
-        runs = Runs(gap, begins[0], ends[0], tuple(f.part for f in borders))
-        narrow = Compare("lt", high, low)
-        made = sequence([middle, in_runs(smaller, runs, (pixels, first, end), narrow, rows.size)])
-    else:
+    if runs is None:
         before, behind = smaller.of(imm(0), first, [1]), smaller.of(end, pixels, [1])
         made = sequence([*before, middle, *behind])
+    else:
+        narrow = Compare("lt", high, low)
+        made = sequence([middle, in_runs(smaller, runs, (pixels, first, end), narrow)])
     if repeats:
         whole = _overlapping(smaller, rows, facts, (pixels, first), count)
         made = IfThen(_is_long(rows.size, pixels, first, end), whole, made)
