@@ -219,5 +219,5 @@ def _memory_is_wrapped() -> bool:
         isinstance(made, np.ndarray)
         and keep(made, memory) == 0
         and (made.shape, made.dtype, made.ctypes.data) == ((3, 5), kind, place)
-        and made.base is memory
+        and (made.base is memory or made.base is memory.base)
     )
