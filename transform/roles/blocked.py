@@ -39,7 +39,7 @@ class BlockedRoles:
         pixel: Moves through the other operand alone; of unknown extent, it is the tile's only one.
         line: Another such axis, where one line of pixels does not fill a tile.
         slow: The others that go before the blocks.
-        fast: Those that go after them.
+        fast: Those that go after them: of an unknown number, images that are fewer than weights.
         weight: The load of a weight, where weights are more than what they are applied to.
         many: Whether all weights are more than the second cache keeps, but fewer than what they are
             applied to.
@@ -132,7 +132,11 @@ def blocked_roles(
             outer = _without(others, pixel, block, line)
             known_line = number(pixel.extent) is not None
             heavy = _size(loads[weight].buffer) > _size(loads[image].buffer)
-            fast = tuple(a for a in outer if heavy and number(a.extent) is not None)
+            again = 1 if block is None else block.length  # times an image is read, at most
+            whole = again * _size(loads[image].buffer) <= _size(loads[weight].buffer)
+            counted = [a for a in outer if number(a.extent) is not None]
+            counted += [a for a in nest.axes[:1] if a in outer and a not in counted and whole]
+            fast = tuple(a for a in outer if heavy and a in counted)
             slow = _without(outer, *fast)
             if steps[image]:
                 flat = _flat(reduction, pixel, places[image], weights=True)

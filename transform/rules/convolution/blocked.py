@@ -327,7 +327,7 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     sch.reverse_compute_at(result, tasks[-1])
     sch.store_at(sums, 0, tasks[-1])
     if how.ahead and found.blocks > how.columns:
-        turns = {at[a]: a.length for a in roles.fast}
+        turns = {at[a]: a.length for a in roles.fast if number(a.extent) is not None}
         if not how.columns_last:  # else it stands around the blocks
             turns[across] = SHARERS if found.is_unknown else found.pixels // how.rows
         if turns:

@@ -220,6 +220,29 @@ def test_heavy_weights_of_unknown_pixels_are_fetched_ahead(threads: int) -> None
         check(after, arrays, {size_var(small[0]): height, size_var(small[1]): width})
 
 
+@pytest.mark.parametrize(
+    ("x", "w", "inside"),
+    [
+        ((1, 2, 2, 16), (4, 1, 3, 3, 16, 16), True),
+        ((1, 4, 8, 16), (8, 1, 1, 1, 16, 16), False),  # about as much as the weights
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_images_of_unknown_number_follow_at_heavy_weights(
+    x: tuple[int, ...], w: tuple[int, ...], inside: bool, threads: int
+) -> None:
+    """Weights are read once for all images, where images cost less to be read for each block."""
+    target, batch = replace(TARGET, threads=threads), dim("b")
+    pad = w[2] // 2
+    after = schedule(kernel((batch, *x), w, padding=pad), target)
+    loops = [s for s in walk_stmt(after.body) if isinstance(s, For)]
+    around = [s for s in loops if any(isinstance(v, SizeVar) for v in walk_prim(s.extent))]
+    assert (around[:1] != loops[:1]) is inside
+    for images in (0, 1, 3):
+        arrays = floats(1, (images, *x), w)
+        check(after, arrays, {size_var(batch): images}, padding=pad)
+
+
 @pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize(
     ("x", "w", "attrs", "threads", "cut"),
