@@ -20,7 +20,7 @@ from unity.ir.stmt import Allocate, Evaluate, PrimFunc, Store
 from unity.ir.visit import walk_prim, walk_stmt
 from unity.machine.target import Target
 from unity.transform.passes import Context
-from unity.transform.rules.default import schedule
+from unity.transform.rules.default import default_rules, schedule
 from unity.transform.tactics import packing
 
 WIDE = replace(
@@ -128,6 +128,20 @@ def test_the_next_strip_is_fetched_if_columns_are_more_than_the_cache_holds() ->
     assert fetches(schedule(func, WIDE))
     assert not fetches(schedule(func, replace(WIDE, l2_bytes=4 << 20)))
     assert not fetches(schedule(product(8, 256, 3136), WIDE))  # one tile: no one has time
+    assert not fetches(schedule(product(64, 256, 4096), WIDE))  # rows lie in the same sets
+    assert fetches(schedule(product(64, 64, 6144), replace(WIDE, l2_bytes=1 << 19)))  # these stay
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "steps"), [(WIDE, 64, 2), (WIDE, 1024, 4), (SHORT, 64, 4)]
+)
+def test_so_many_steps_stand_in_a_row_where_a_panel_is_copied(
+    target: Target, rows: int, steps: int
+) -> None:
+    """Of tiles of 24 sums two, where the one that copies counts; of 12 sums four."""
+    (applied,) = default_rules(product(rows, 256, 3136), replace(target, threads=1))
+    assert applied.decisions["copied"]
+    assert applied.decisions["steps"] == steps
 
 
 def accumulators(func: PrimFunc, target: Target) -> list[int]:
