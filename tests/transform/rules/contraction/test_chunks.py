@@ -129,7 +129,7 @@ def test_the_next_strip_is_fetched_if_columns_are_more_than_the_cache_holds() ->
     assert not fetches(schedule(func, replace(WIDE, l2_bytes=4 << 20)))
     assert not fetches(schedule(product(8, 256, 3136), WIDE))  # one tile: no one has time
     assert not fetches(schedule(product(64, 256, 4096), WIDE))  # rows lie in the same sets
-    assert fetches(schedule(product(64, 64, 6144), replace(WIDE, l2_bytes=1 << 19)))  # these stay
+    assert fetches(schedule(product(64, 64, 3200), replace(WIDE, l2_bytes=1 << 19)))
 
 
 @pytest.mark.parametrize(
