@@ -154,8 +154,11 @@ class Num:
 
     def clamp(self, low: float, high: float) -> Num:
         """Within bounds; NaN stays NaN."""
-        raised = (self < low).select(self.like(low), self)
-        return (raised > high).select(self.like(high), raised)
+        return (self < low).select(self.like(low), self).at_most(high)
+
+    def at_most(self, high: float) -> Num:
+        """No more than a bound; NaN stays NaN."""
+        return (self > high).select(self.like(high), self)
 
     def convert(self, op: str, element: str) -> Num:
         """An LLVM conversion to another element type."""
