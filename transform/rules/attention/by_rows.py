@@ -2,10 +2,10 @@
 
 A block of rows is a kernel of its own (`blockize_body`). In it elements lie side by side by rows,
 (inner, rows), so that lanes run over rows in the first product and the stages between; only the
-first one's own operand is turned, and masks that several sets of rows share (`shared_masks`). Rows
-that fill no whole block are laid out apart from the others (`partition_siblings`), in smaller
-blocks of which the last one is rounded up to whole vectors (`round_up`). Few rows go one by one,
-each with its lanes along it.
+first one's own operand is turned, and masks that several sets of rows share (`shared_masks`). Keys
+and values that lie far apart are laid together first (`far_rows`). Rows that fill no whole block
+are laid out apart from the others (`partition_siblings`), in smaller blocks of which the last one
+is rounded up to whole vectors (`round_up`). Few rows go one by one, each with its lanes along it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ...tactics.threads import share
 from ..rows.by_row import ROWS
 from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from ..within import lay_out_within
+from .far_rows import lay_together
 from .shared_masks import turn_shared
 from .stages import (
     ALONG,
@@ -132,6 +133,7 @@ def schedule_attention(
         few = dict(zip((b.name for b in others), places.values(), strict=True))
         _lay_out(sch, found, _Stretch(few, 1, row.extent), how)
     turn_shared(sch, found, places, results)
+    lay_together(sch, found, places, how.rows)
     places = {**_turn(sch, found, places), **places}
     blocks, left = simplify(row.extent // how.rows), simplify(row.extent % how.rows)
     if left == imm(0):
