@@ -27,7 +27,7 @@ from ...tactics.threads import share
 from ..rows.by_row import ROWS
 from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from ..within import lay_out_within
-from .far_rows import lay_together
+from .far_rows import lay_together, operands_apart
 from .shared_masks import turn_shared
 from .stages import (
     ALONG,
@@ -132,8 +132,24 @@ def schedule_attention(
         others = sch.specialize_when(enough, *places)
         few = dict(zip((b.name for b in others), places.values(), strict=True))
         _lay_out(sch, found, _Stretch(few, 1, row.extent), how)
-    turn_shared(sch, found, places, results)
-    lay_together(sch, found, places, how.rows)
+    names = {n.name: results.get(n.name, n.name) for n in found.written[:-1]}
+    far = operands_apart(found, how.rows, sch.target)
+    if far and far.needs is not None:  # of unknown number: a version for so many keys
+        others = sch.specialize_when(far.needs, *places)
+        renamed = dict(zip(places, (b.name for b in others), strict=True))
+        short = {renamed[name]: own for name, own in places.items()}
+        turn_shared(sch, found, short, {n: renamed[name] for n, name in names.items()})
+        _in_blocks(sch, found, short, how)
+    turn_shared(sch, found, places, names)
+    if far:
+        lay_together(sch, far.loads, places)
+    _in_blocks(sch, found, places, how)
+
+
+def _in_blocks(sch: Schedule, found: Attention, places: Places, how: RowsTogether) -> None:
+    """Lay out blocks of rows, and those that are left."""
+    row = found.chain.row
+    assert row is not None
     places = {**_turn(sch, found, places), **places}
     blocks, left = simplify(row.extent // how.rows), simplify(row.extent % how.rows)
     if left == imm(0):
@@ -217,7 +233,7 @@ def _row_first(sch: Schedule, name: str, own: list[int], at_row: int) -> LoopRef
 
 def _turn(sch: Schedule, found: Attention, places: Places) -> Places:
     """The first product reads a copy of its rows that is turned; the block that copies."""
-    head = found.written[0].name
+    head = next(iter(places))
     block = block_path(sch.func, head)[1]
     (load,) = found.turned
     index = [r.buffer for r in block.reads].index(load.buffer)

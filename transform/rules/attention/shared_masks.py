@@ -5,6 +5,8 @@ Lanes run over rows, and a mask's rows lie apart: each set would gather its elem
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from unity.ir.prim_expr import Load
 
 from ...blocks.access import depends, known_of, place, step
@@ -13,22 +15,21 @@ from ...blocks.nest import Nest
 from ...blocks.tree import block_path
 from ...schedule.index_map import IndexMap
 from ...schedule.schedule import Schedule
-from ..rule import Results
 from ..within import lay_out_stage
 from .stages import Attention, Places, loops_in_order
 
 
-def turn_shared(sch: Schedule, found: Attention, places: Places, results: Results) -> None:
+def turn_shared(sch: Schedule, found: Attention, places: Places, names: Mapping[str, str]) -> None:
     """What lies along rows and is read between the products is copied, lanes' rows side by side.
 
     Args:
         sch: A schedule.
         found: The attention, whose rows have an axis.
         places: For each block, where the loops over its axes are to stand.
-        results: The block that takes what one sums up.
+        names: The block of each stage; of one that sums up, the one that takes the sums.
     """
     for nest, stage in zip(found.written[:-1], found.chain.stages, strict=False):
-        name = results.get(nest.name, nest.name)
+        name = names[nest.name]
         for own in _along_rows(found, nest, stage):
             reads = [r.buffer for r in block_path(sch.func, name)[1].reads]
             if own.buffer in reads:

@@ -1,4 +1,4 @@
-"""Keys and values whose rows lie far apart are laid together where the cache would not keep them."""
+"""Keys and values whose rows lie far apart are laid together where no cache would keep them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..kernels import lowered
 from .test_blocks import attention
 
 SMALL = replace(CPU, vector_bits=128, l2_bytes=1 << 10, threads=1)
+N, M = dim("n"), dim("m")
 SIDE_BY_SIDE, BEHIND = ("BLHD",) * 4, ("BHLD",) * 4
 
 
@@ -33,12 +34,14 @@ def copied(func: PrimFunc) -> list[str]:
         (256, 8, SIDE_BY_SIDE, True, []),  # the cache keeps them
         (256, 8, BEHIND, False, []),  # they lie together as they are
         (48, 8, SIDE_BY_SIDE, False, []),  # few blocks of rows would read the copy
-        (256, dim("m"), SIDE_BY_SIDE, False, []),
+        (256, M, SIDE_BY_SIDE, False, ["k_global", "v_global"]),
+        (256, dim("m", max=4), SIDE_BY_SIDE, False, []),  # never so many
+        (dim("n", max=100), 8, SIDE_BY_SIDE, False, []),
         (256, 8, ("BLHD", "BLHD", "BHLD", "BLHD"), False, ["k_global"]),
     ],
 )
 def test_what_lies_far_apart_is_copied(
-    queries: int, keys: Dim, layouts: tuple[str, ...], large: bool, names: list[str]
+    queries: Dim, keys: Dim, layouts: tuple[str, ...], large: bool, names: list[str]
 ) -> None:
     func = attention(queries, keys, heads=4, size=4, layouts=layouts)
     target = replace(SMALL, l2_bytes=1 << 20) if large else SMALL
@@ -55,3 +58,17 @@ def test_it_computes_the_same(extra: tuple[str, ...], threads: int) -> None:
     assert copied(sch.func)[-2:] == ["k_global", "v_global"]
     assert difference(sch.func, run_printed(sch, "attention").func) is None
     assert_same(func, lowered(sch.func, target), {})
+
+
+@pytest.mark.rotated(1 / 2)
+@pytest.mark.long("computes in the interpreter")
+@pytest.mark.parametrize(("queries", "keys"), [(N, N), (N, N + M), (40, M), (N, 6)], ids=str)
+def test_of_unknown_number_it_is_done_where_there_are_many(queries: Dim, keys: Dim) -> None:
+    func = attention(queries, keys, ("full",), heads=2, size=2)
+    target = replace(SMALL, l2_bytes=1 << 8)
+    sch = default_schedule(func, target, {"scores": {"rows": 4}})
+    assert copied(sch.func)[-2:] == ["k_global", "v_global"]
+    assert "n >= 32" in str(sch.func) or queries == 40
+    low = lowered(sch.func, target)
+    for n, m in ((1, 4), (33, 3), (36, 5)):
+        assert_same(func, low, {"n": n, "m": m})
