@@ -48,9 +48,9 @@ class PartitionLoops(Pass):
     """Loops over tiles run over those that lie inside whole, then over the one that does not.
 
     The predicate that `split` leaves with a factor that does not divide an extent is so met once
-    outside what runs often. A loop on threads stays one, and asks in each iteration; so does one
-    whose tail is to be `ASKED` (`unity.ir.marks`). A loop whose last iterations do nothing at all
-    is cut short. Blocks with an init are left as they are: `decompose_reduction` comes before.
+    outside what runs often. A loop on threads stays one, and asks in each iteration, as does the
+    one over a thread's tasks; so does one whose tail is to be `ASKED` (`unity.ir.marks`). A loop
+    whose last iterations do nothing at all is cut short. Blocks with an init are left as they are: `decompose_reduction` comes before.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -136,7 +136,7 @@ class _Loops:
                 hot = [c for c in conditions if c.is_hot]
             if hot and depth > 0 and s.attrs.get(TAIL) != ASKED:
                 return self._apart(s, above, depth, conditions, hot)
-            if s.kind == "parallel" and depth > 0:
+            if depth > 0 and (s.kind == "parallel" or (_is_run(above) and not conditions)):
                 return self._asked(s, above, depth)
             s = _cut_short(s, above, conditions)
         elif isinstance(s, For) and s.kind == "unrolled":
@@ -150,7 +150,7 @@ class _Loops:
         return map_stmts(s, lambda x: self.stmt(x, (*above, s), depth))
 
     def _asked(self, loop: For, above: Path, depth: int) -> Stmt:
-        """A loop on threads that asks in each iteration whether all of it lies inside."""
+        """A loop over tasks that asks in each iteration whether all of it lies inside."""
         found = asked_in(loop, above)
         inside = (*above, loop)
         if not found:
@@ -225,6 +225,12 @@ class _Loops:
             tail = replace(tail, body=tiered(tail, above, known_at((*above, tail))) or rest)
         tail = replace(tail, body=self.stmt(tail.body, (*above, tail), depth - 1))
         return sequence([whole_part, tail])
+
+
+def _is_run(above: Path) -> bool:
+    """Whether a loop is over the tasks of a thread: the innermost one around it is on threads."""
+    around = next((s for s in reversed(above) if isinstance(s, For)), None)
+    return around is not None and around.kind == "parallel"
 
 
 def _picks_registers(loop: For) -> bool:

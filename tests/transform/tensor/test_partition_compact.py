@@ -266,3 +266,33 @@ def main(a: f32[Buffer, n, h, 8], c: f32[Buffer, n, h - 2, 8]) -> None:
     (made,) = [s.buffer for s in walk_stmt(done.body) if isinstance(s, Allocate)]
     assert [e.value for e in made.shape if isinstance(e, Imm)] == [1, 1, 8]
     assert_same(before, done, {"n": 3, "h": 5})
+
+
+@pytest.mark.parametrize("kind", ["T.parallel(tasks)", "of a thread"])
+def test_tasks_ask_whether_their_columns_are_whole(kind: str) -> None:
+    """Columns and chunks of rows that are one loop: a thread's as much as one on threads."""
+    text = """
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, n, 8], c: f32[Buffer, n, 8]) -> None:
+    LOOPS
+            for j in T.grid(4):
+                for k in T.vectorized(4):
+                    with T.block("double"):
+                        vi = T.axis.spatial(8, task % 2 * 4 + j)
+                        vk = T.axis.spatial(n, task // 2 * 4 + k)
+                        T.where(task // 2 * 4 + k < n)
+                        c[vk, vi] = a[vk, vi] * 2.0
+"""
+    tasks = "(n + 3) // 4 * 2"
+    loops = f"for run in T.parallel(1):\n        for task in T.parallel({tasks}):"
+    if kind == "of a thread":
+        loops = "for run in T.parallel(2):\n        "
+        loops += "for task in range(run * ((n + 3) // 4), (run + 1) * ((n + 3) // 4)):"
+    before = parse(text.replace("LOOPS", loops)).prim_funcs()["main"]
+    low = after(before, PartitionLoops())
+    asked = [b for b in all_blocks(low.body) if b.predicate is not None]
+    assert len(asked) < len(all_blocks(low.body)), "what lies inside whole asks no more"
+    for n in (0, 1, 4, 7, 12):
+        assert_same(before, low, {"n": n})
