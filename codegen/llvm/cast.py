@@ -41,8 +41,8 @@ def _to_float(em: Emitter, source: DType, target: DType, value: str, a: Ty, b: T
         value = em.pure(f"{convert} {a.text} {value} to {b.text}")
     elif a.bits < b.bits:
         return em.pure(f"fpext {a.text} {value} to {b.text}")
-    elif a.bits > b.bits and target.name == "float16":
-        value = halve_exactly(em, value, a)  # ml_dtypes' types round twice from double
+    elif a.bits > b.bits and is_narrow(target):
+        value = halve_exactly(em, value, a)
     elif a.bits > b.bits:
         value = em.pure(f"fptrunc {a.text} {value} to {b.text}")
     return round_to(em, target, value) if is_narrow(target) else value

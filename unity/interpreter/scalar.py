@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dtype import DType
+from unity.ir.dtype import FLOAT32, DType
 from unity.ir.prim_expr import DIVISIONS, BinaryOp, CompareOp
 
 Held: TypeAlias = Any
@@ -239,10 +239,14 @@ def caster(source: DType, target: DType) -> UnaryFn:
     """A conversion by numpy's rules."""
     if source == target:
         return lambda v: v
+    if target.kind == "bool" and target.lanes == 1:
+        return lambda v: bool(v != 0)
+    if target.is_int and source.is_float and source.bits < FLOAT32.bits:
+        # ml_dtypes' own give 0 where a number does not fit, as numpy's do not
+        whole = caster(FLOAT32.with_lanes(source.lanes), target)
+        return lambda v: whole(np.asarray(v).astype(np.float32)[()])
     if target.lanes > 1:
         return lambda v: np.asarray(v).astype(target.numpy)
-    if target.kind == "bool":
-        return lambda v: bool(v != 0)
     if source.is_float:
         back = holder(target)
         return lambda v: back(v.astype(target.numpy))

@@ -138,9 +138,9 @@ def test_narrowing_rounds_to_even(name: str, source: str, target: Target) -> Non
     got = apply(conversion(d), [around], d, 16, target)
     with np.errstate(all="ignore"):
         want = around.astype(d.numpy).astype(np.float32)
-        single = around.astype(np.float32)
     if name == "bfloat16" and target.has("avx512bf16"):  # the instruction flushes these
-        want = np.where(np.abs(single) < 2.0**-126, want * np.float32(0), want)
+        tiny = np.abs(around) < 2.0**-126
+        want[tiny] = np.copysign(np.float32(0), want[tiny])
     np.testing.assert_array_equal(got.astype(np.float32), want)
 
 
@@ -322,8 +322,11 @@ def test_casts_follow_numpy() -> None:
         for name in targets:
             out = np.zeros(16, dtype(name).numpy)
             kernels[name]([data, out], {"n": 16})
+            known = data  # ml_dtypes' own give 0 where a number does not fit, since 0.7
+            if source == "bfloat16" and dtype(name).is_int:
+                known = data.astype(np.float32)
             with np.errstate(all="ignore"):
-                want = data.astype(dtype(name).numpy)
+                want = known.astype(dtype(name).numpy)
             np.testing.assert_array_equal(
                 out.astype(np.float64), want.astype(np.float64), f"{source} to {name}"
             )
