@@ -1,15 +1,18 @@
 """Data types: the one table of element types, shared by graph, tensors, runtime and artifacts.
 
-Imports numpy and ml_dtypes alone, so that the runtime can stand on this file without the compiler.
+Imports numpy alone, so that the runtime can stand on this file without the compiler, and ml_dtypes
+once a type is asked for that numpy lacks: that takes 0.15 to 0.5 s, most of what a process takes to
+load an executable.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Literal, Self, TypeAlias, cast
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -66,7 +69,8 @@ class DType:
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The numpy type that stores one element."""
-        return _ROWS[self.name].numpy
+        known = _ROWS[self.name].numpy
+        return _of_ml_dtypes(self.name) if known is None else known
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector type of `lanes` such elements."""
@@ -91,27 +95,28 @@ _MADE: dict[tuple[str, int], DType] = {}
 class _Row:
     kind: Kind
     bits: int
-    numpy: np.dtype[np.generic]
+    numpy: np.dtype[np.generic] | None
+    """None for what `ml_dtypes` adds, by the same name."""
 
 
 _ROWS: dict[str, _Row] = {
     "float16": _Row("float", 16, np.dtype(np.float16)),
     "float32": _Row("float", 32, np.dtype(np.float32)),
     "float64": _Row("float", 64, np.dtype(np.float64)),
-    "bfloat16": _Row("bfloat", 16, np.dtype(ml_dtypes.bfloat16)),
-    "float8_e4m3fn": _Row("float8", 8, np.dtype(ml_dtypes.float8_e4m3fn)),
-    "float8_e4m3fnuz": _Row("float8", 8, np.dtype(ml_dtypes.float8_e4m3fnuz)),
-    "float8_e5m2": _Row("float8", 8, np.dtype(ml_dtypes.float8_e5m2)),
-    "float8_e5m2fnuz": _Row("float8", 8, np.dtype(ml_dtypes.float8_e5m2fnuz)),
-    "float4_e2m1fn": _Row("float4", 4, np.dtype(ml_dtypes.float4_e2m1fn)),
-    "int2": _Row("int", 2, np.dtype(ml_dtypes.int2)),
-    "int4": _Row("int", 4, np.dtype(ml_dtypes.int4)),
+    "bfloat16": _Row("bfloat", 16, None),
+    "float8_e4m3fn": _Row("float8", 8, None),
+    "float8_e4m3fnuz": _Row("float8", 8, None),
+    "float8_e5m2": _Row("float8", 8, None),
+    "float8_e5m2fnuz": _Row("float8", 8, None),
+    "float4_e2m1fn": _Row("float4", 4, None),
+    "int2": _Row("int", 2, None),
+    "int4": _Row("int", 4, None),
     "int8": _Row("int", 8, np.dtype(np.int8)),
     "int16": _Row("int", 16, np.dtype(np.int16)),
     "int32": _Row("int", 32, np.dtype(np.int32)),
     "int64": _Row("int", 64, np.dtype(np.int64)),
-    "uint2": _Row("uint", 2, np.dtype(ml_dtypes.uint2)),
-    "uint4": _Row("uint", 4, np.dtype(ml_dtypes.uint4)),
+    "uint2": _Row("uint", 2, None),
+    "uint4": _Row("uint", 4, None),
     "uint8": _Row("uint", 8, np.dtype(np.uint8)),
     "uint16": _Row("uint", 16, np.dtype(np.uint16)),
     "uint32": _Row("uint", 32, np.dtype(np.uint32)),
@@ -124,7 +129,9 @@ _INTS = frozenset(n for n, r in _ROWS.items() if r.kind in ("int", "uint"))
 NAMES = frozenset(_ROWS)
 """What dtypes are called in full."""
 _FROM_NUMPY: dict[np.dtype[np.generic], DType] = {
-    row.numpy: DType(name) for name, row in _ROWS.items() if name != "handle"
+    row.numpy: DType(name)
+    for name, row in _ROWS.items()
+    if row.numpy is not None and name != "handle"
 }
 SHORT_NAMES: dict[str, str] = {
     "f16": "float16",
@@ -154,6 +161,21 @@ SHORT_NAMES: dict[str, str] = {
 _BY_NAME = {n: DType(n) for n in _ROWS} | {n: DType(of) for n, of in SHORT_NAMES.items()}
 
 
+@cache
+def _of_ml_dtypes(name: str) -> np.dtype[np.generic]:
+    """The type of a name that numpy itself lacks."""
+    found: np.dtype[np.generic] = np.dtype(getattr(import_module("ml_dtypes"), name))
+    return found
+
+
+def _from_numpy(given: np.dtype[np.generic]) -> DType | None:
+    found = _FROM_NUMPY.get(given)
+    if found is None and given.type.__module__.partition(".")[0] == "ml_dtypes":
+        row = _ROWS.get(given.name)
+        return None if row is None or row.numpy is not None else DType(given.name)
+    return found
+
+
 def dtype(of: str | DType | npt.DTypeLike) -> DType:
     """The `DType` of a name, a numpy dtype or a `DType`.
 
@@ -176,7 +198,7 @@ def dtype(of: str | DType | npt.DTypeLike) -> DType:
     try:
         given = np.dtype(of)
         # codes of characters are no names: "n" would be int64, "float" numpy's float64
-        found = None if isinstance(of, str) and given.name != of else _FROM_NUMPY.get(given)
+        found = None if isinstance(of, str) and given.name != of else _from_numpy(given)
     except (TypeError, ValueError):
         found = None
     if found is None:

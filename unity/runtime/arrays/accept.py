@@ -17,15 +17,12 @@ if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
 from unity.errors import UnityError
-from unity.ir.dtype import Array, dtype
+from unity.ir.dtype import BFLOAT16, Array, dtype
 
 from .exchange import remember
 
 Export: TypeAlias = Callable[[Array], object]
 """Turns a result into the caller's kind of array."""
-
-
-_BFLOAT16 = dtype("bfloat16").numpy
 
 
 @runtime_checkable
@@ -128,7 +125,7 @@ def _from_torch(value: _Torch, wanted: str | None, where: str, keep: bool) -> tu
     tensor = value.detach()
     try:
         if tensor.dtype == torch.bfloat16:
-            array = tensor.view(torch.int16).numpy().view(_BFLOAT16)
+            array = tensor.view(torch.int16).numpy().view(BFLOAT16.numpy)
         else:
             array = tensor.numpy()
     except (RuntimeError, TypeError) as e:
@@ -141,6 +138,6 @@ def _from_torch(value: _Torch, wanted: str | None, where: str, keep: bool) -> tu
 
 def _to_torch(result: Array) -> object:
     torch = cast("_Torch", sys.modules["torch"])
-    if result.dtype == _BFLOAT16:
+    if result.dtype.kind == "V" and result.dtype == BFLOAT16.numpy:
         return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(result)
