@@ -115,7 +115,7 @@ def _count_alone() -> int:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return 0
     blocks = [aligned_empty((LINE,), np.uint8)]
-    return next(n for n in range(1, 16) if _unheld(blocks, n) is not None)
+    return next((n for n in range(1, 16) if _unheld(blocks, n) is not None), 0)
 
 
 @lru_cache(256)
