@@ -50,7 +50,8 @@ class PartitionLoops(Pass):
     The predicate that `split` leaves with a factor that does not divide an extent is so met once
     outside what runs often. A loop on threads stays one, and asks in each iteration, as does the
     one over a thread's tasks; so does one whose tail is to be `ASKED` (`unity.ir.marks`). A loop
-    whose last iterations do nothing at all is cut short. Blocks with an init are left as they are: `decompose_reduction` comes before.
+    whose last iterations do nothing at all is cut short. Blocks with an init are left as they are:
+    `decompose_reduction` comes before.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''

@@ -56,9 +56,9 @@ def _power(t: Num) -> Num:
 
 
 # What underflows to zero takes Intel's processors a hundred cycles and more: a softmax with a third
-# of its elements masked took 10 to 14 times as long as without (Xeon with AMX), attention 2.5 times.
-# So nothing is multiplied to where it underflows for certain: either the number is zero before, or
-# the power of two is, whose bits are zero where `n` and the bias are.
+# of its elements masked took 10 to 14 times as long as one without (Xeon with AMX), attention 2.5
+# times. So nothing is multiplied to where it underflows for certain: either the number is zero
+# before, or the power of two is, whose bits are zero where `n` and the bias are.
 
 
 def _zero_below(x: Num, least: float, y: Num) -> Num:
