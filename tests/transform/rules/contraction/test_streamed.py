@@ -20,6 +20,7 @@ from unity.ir.stmt import For, IfThen, Store
 from unity.ir.visit import prim_loads, walk_stmt
 from unity.script import parse
 from unity.script.printer import text
+from unity.transform.rules.contraction.streamed import NARROW_BYTES
 from unity.transform.rules.default import schedule
 from unity.transform.schedule import default_rules, default_schedule
 
@@ -135,7 +136,7 @@ def test_strips_are_narrow_where_columns_turn_out_to_be_few(depth: Dim) -> None:
     target = replace(HOST, vector_bits=128, vector_registers=16, threads=2)
     before = unscheduled("matmul", ((1, depth), (depth, dim("n"))), {})[0]
     (rule,) = default_rules(before, target)
-    assert (rule.rule, rule.decisions["narrow"]) == ("streamed", 64)
+    assert (rule.rule, rule.decisions["narrow"]) == ("streamed", NARROW_BYTES // (4 * 4))
     after = default_schedule(before, target, {"matmul": {"vectors": 3, "narrow": 2, "steps": 2}})
     (choice,) = [s for s in walk_stmt(after.func.body) if isinstance(s, IfThen)]
     assert text(choice.condition) == "n >= 24"
