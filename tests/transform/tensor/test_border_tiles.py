@@ -143,6 +143,17 @@ def test_borders_of_dilated_lines_are_tiles_of_what_sees_the_same(
         assert_same(before, low, {"n": n})
 
 
+@pytest.mark.parametrize(
+    ("rows", "step", "pads"), [(3, 1, (0, 3)), (4, 1, (2, 2)), (2, 2, (3, 4))]
+)
+def test_a_single_tap_has_no_neighbours(rows: int, step: int, pads: tuple[int, int]) -> None:
+    """The loop over it moves nothing."""
+    before = line(rows, 1, step, pads, gap=2)
+    low = after(before, *lowering())
+    for n in range(1, (2 * rows + 3) * step):
+        assert_same(before, low, {"n": n})
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_lines(seed: int) -> None:
     """Borders up to wider than a tile, on either side, and every length up to two tiles."""

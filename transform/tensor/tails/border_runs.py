@@ -60,11 +60,11 @@ def runs_of(
         ends: Those from which on one of them has left it.
 
     Returns:
-        None where neighbours see others, or more than two facts tell which.
+        None where neighbours see others, where there is one tap, or where more than two facts tell.
     """
     gaps = {_gap(fact, rows) for fact in facts}
     gap = gaps.pop() if len(gaps) == 1 else None
-    if gap is None or gap == 1 or max(len(begins), len(ends)) > 1:
+    if gap is None or gap < 2 or max(len(begins), len(ends)) > 1:
         return None
     begin, end = [*begins, *ends][0], [*begins, *ends][-1]
     return Runs(gap, begin, end, tuple(facts))
