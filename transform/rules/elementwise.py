@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from unity.arith import simplify
+from unity.arith import Analyzer
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Imm, Load, PrimExpr, Select, imm
 from unity.ir.regions import multiply
+from unity.ir.stmt import For
 from unity.ir.visit import leaves, prim_loads, stmt_exprs, walk_stmt
 from unity.machine.target import Target
 
@@ -25,7 +26,7 @@ from ..blocks.access import (
 from ..blocks.element_cost import functions, operations
 from ..blocks.extents import ceildiv, number, product
 from ..blocks.nest import Nest
-from ..blocks.tree import over_sizes
+from ..blocks.tree import block_path, known_at, over_sizes, scope_path
 from ..roles.ends import ends_of
 from ..roles.lanes import lanes_for
 from ..schedule.index_map import IndexMap
@@ -156,7 +157,7 @@ def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: st
         rows = multiply(rows, ceildiv(chunk, imm(how.chunk)))
         chunk = imm(how.chunk)
         others.append(part)
-    if _asks_for_elements(nest):
+    if _asks_for_elements(nest, _known_around(sch, name)):
         _, elsewhere = sch.unswitch(sch.get_loops(name)[0])
         (other,) = sch.get_child_blocks(elsewhere)
         _give_lanes(sch, elements, how, sch.get_loops(other)[-1])
@@ -181,21 +182,30 @@ def _give_lanes(sch: Schedule, elements: Elements, how: RowLoops, along: LoopRef
             sch.vectorize(sch.split(loop, [None, lanes])[1])
 
 
-def _asks_for_elements(nest: Nest) -> bool:
+def _known_around(sch: Schedule, name: str) -> Analyzer:
+    """What is known before the loops around a block: a version of a kernel tells of sizes."""
+    path = block_path(sch.func, name)[0]
+    own = scope_path(path)
+    before = len(path) - len(own) + next(k for k, s in enumerate(own) if isinstance(s, For))
+    return known_at(path[:before])
+
+
+def _asks_for_elements(nest: Nest, known: Analyzer) -> bool:
     """Whether lanes or several tensors are read where sizes say first that there is anything.
 
     One tensor that is read as it lies gains nothing: rows of 256 of a table took 1.03 of the time.
     """
-    asking = [x for e in _exprs(nest) for x in leaves(e).selects if _asks_sizes(x.condition)]
+    selects = (x for e in _exprs(nest) for x in leaves(e).selects)
+    asking = [x for x in selects if _asks_sizes(x.condition, known)]
     if not asking or not prim_loads(asking[0].then) or prim_loads(asking[0].orelse):
         return False
     return len(asking) > 1 or not _is_even(nest)
 
 
-def _asks_sizes(condition: PrimExpr) -> bool:
+def _asks_sizes(condition: PrimExpr, known: Analyzer) -> bool:
     """Whether a part of a condition is the same all through a call, and not for every call."""
-    parts = (e for e in conjuncts(condition) if over_sizes(e) and asked_in_vain(e))
-    return any(not isinstance(simplify(e), Imm) for e in parts)
+    parts = (e for e in conjuncts(condition) if over_sizes(e) and asked_in_vain(e, known))
+    return any(not isinstance(known.simplify(e), Imm) for e in parts)
 
 
 def _together(nest: Nest) -> int:

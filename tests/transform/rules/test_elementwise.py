@@ -17,7 +17,7 @@ from unity.ir.stmt import For, IfThen, PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform.passes import Context
-from unity.transform.rules.default import default_rules, schedule
+from unity.transform.rules.default import default_rules, default_schedule, schedule
 
 from .kernels import lowered, unscheduled
 
@@ -226,3 +226,29 @@ def test_whether_there_is_anything_to_pick_is_asked_before_the_loops() -> None:
         (x,), at = floats(0, (n, 32)), rng.integers(-9, 9, (m, 32))
         (found,), (expected,) = (run_prim_func(f, [x, at], {}) for f in (done, PICKED))
         np.testing.assert_array_equal(found.reshape(m, 32), expected)
+
+
+def test_a_version_that_knows_of_elements_asks_for_none() -> None:
+    """Steps of a schedule see the version that they are in; rules look at the stage alone."""
+    func = kernel("""
+def main(
+    x: f32[Buffer, n, 8], at: i64[Buffer, m, 8], y: f32[Buffer, m, 8], z: f32[Buffer, 8]
+) -> None:
+    if n <= 240:
+        for j in range(8):
+            with T.block("fill"):
+                vj = T.axis.spatial(8, j)
+                z[vj] = 1.0
+    else:
+        for j in range(8):
+            with T.block("fill_1"):
+                vj = T.axis.spatial(8, j)
+                z[vj] = 2.0
+        for i, j in T.grid(m, 8):
+            with T.block("pick"):
+                vi, vj = T.axis.remap("SS", i, j)
+                y[vi, vj] = T.select(n > 0, x[T.min(T.max(at[vi, vj], 0), n - 1), vj], 0.0)
+""")
+    steps = [step.name for step in default_schedule(func, TARGET).trace]
+    assert "unswitch" not in steps
+    assert "vectorize" in steps

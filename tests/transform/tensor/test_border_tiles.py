@@ -143,9 +143,7 @@ def test_borders_of_dilated_lines_are_tiles_of_what_sees_the_same(
         assert_same(before, low, {"n": n})
 
 
-@pytest.mark.parametrize(
-    ("rows", "step", "pads"), [(3, 1, (0, 3)), (4, 1, (2, 2)), (2, 2, (3, 4))]
-)
+@pytest.mark.parametrize(("rows", "step", "pads"), [(3, 1, (0, 3)), (4, 1, (2, 2)), (2, 2, (3, 4))])
 def test_a_single_tap_has_no_neighbours(rows: int, step: int, pads: tuple[int, int]) -> None:
     """The loop over it moves nothing."""
     before = line(rows, 1, step, pads, gap=2)
