@@ -186,8 +186,8 @@ def _known_around(sch: Schedule, name: str) -> Analyzer:
     """What is known before the loops around a block: a version of a kernel tells of sizes."""
     path = block_path(sch.func, name)[0]
     own = scope_path(path)
-    before = len(path) - len(own) + next(k for k, s in enumerate(own) if isinstance(s, For))
-    return known_at(path[:before])
+    loops = (k for k, s in enumerate(own) if isinstance(s, For))
+    return known_at(path[: len(path) - len(own) + next(loops, len(own))])
 
 
 def _asks_for_elements(nest: Nest, known: Analyzer) -> bool:
