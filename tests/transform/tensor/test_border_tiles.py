@@ -12,7 +12,9 @@ from unity.ir.prim_expr import Imm
 from unity.ir.stmt import Block, For, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.script import parse
+from unity.transform.blocks.tree import all_blocks
 from unity.transform.tensor import PartitionLoops, lowering
+from unity.transform.tensor.tails.tail_tiles import halves
 
 LINE = """
 n = dim("n")
@@ -136,7 +138,10 @@ def test_borders_of_dilated_lines_are_tiles_of_what_sees_the_same(
     before = line(rows, taps, step, pads, gap=gap)
     parted = after(before, PartitionLoops())
     size = min(rows, gap // step)
-    assert tiles(parted)[-1 - (size - 1).bit_length() :][0] == size
+    found = [[n, *halves(n)] for n in (rows, size)]
+    assert tiles(parted) == [*found[0], *found[1]], "each once"
+    asked = [b.predicate for b in all_blocks(parted.body) if b.predicate is not None]
+    assert len(asked) == len(found[1]), "no row whether it is there"
     low = after(before, *lowering())
     reach = (taps - 1) * gap
     for n in range(max(1, reach + 1 - sum(pads)), 2 * reach + (2 * rows + 3) * step):

@@ -2,7 +2,7 @@
 
 Of a dilated convolution many neighbours do: with taps `gap` pixels apart, what a pixel sees changes
 where the first of them comes into the line and where the last of them leaves it, and every `gap`
-pixels from there. Such a run is whole tiles, which see what their first rows see.
+pixels from there. Such a run is whole tiles, which see what its first pixel sees.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ def in_runs(
     changes = Binary("mul", Binary("add", gaps, imm(2)), imm(2))
     many = Select(Compare("lt", begin, behind), changes, imm(0))
     upto = Binary("max", here, Binary("min", place(Binary("add", nth, imm(1))), behind))
-    tiles = smaller.of(here, there, runs.sizes(smaller.tail.size), (), alike=runs.parts)
+    sizes, counts = runs.sizes(smaller.tail.size), smaller.tail.parts
+    tiles = smaller.of(here, there, sizes, counts, alike=runs.parts)
     made: Stmt = Let(there, upto, sequence(tiles))
     made = For(nth, imm(0), many, Let(here, Binary("max", place(nth), begin), made))
     lets: list[tuple[PrimVar, PrimExpr]] = [

@@ -3,7 +3,9 @@
 Pixels at the border of an image see some taps and not others. A line that is long enough is whole
 tiles: one at each end, in which it is known which taps a pixel sees there, and others between,
 which see all taps and may begin where another has not ended. Of a shorter line the pixels that see
-all taps are done in smaller tiles; the others by themselves, in loops over what they see.
+all taps are done in smaller tiles; the others by themselves, in loops over what they see. Where
+neighbours see the same taps, as under dilated ones, those at a border are done in runs instead
+(`border_runs.py`), however long the line is.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class SmallerTiles:
             inside: The parts of predicates that hold in these rows; those of the tail. Where they
                 are given, the place of a tile gets no name: of it, addresses in loops over taps
                 take LLVM more registers than of sizes and counters.
-            alike: Those that hold for all rows of a tile or for none.
+            alike: Those that hold for all of these rows or for none.
         """
         known, parts = self.known, list[Stmt]()
         tail = self.tail if inside is None else replace(self.tail, parts=tuple(inside))
@@ -151,7 +151,7 @@ class SmallerTiles:
             done = known.simplify(Binary("sub", end, left))
             many = known.simplify(Binary("floordiv", left, imm(size)))
             place = Binary("add", done, Binary("mul", nth, imm(size)))
-            part = Part(tail, size, begin, self.registers, tuple(alike)).stmt(self.body)
+            part = Part(tail, size, begin, self.registers, tuple(alike), first).stmt(self.body)
             if inside is None:
                 part = Let(begin, place, part)
             else:
@@ -330,7 +330,7 @@ def _step(index: PrimExpr, loops: frozenset[PrimVar]) -> int | None:
 class Part:
     """A tile of `size` rows of the tail, from the row `begin` on.
 
-    Of `alike` parts of predicates the tile's first row is asked alone.
+    Of `alike` parts of predicates the row `first` is asked alone.
     """
 
     tail: Tail
@@ -338,6 +338,7 @@ class Part:
     begin: PrimVar
     registers: frozenset[Buffer]
     alike: tuple[PrimExpr, ...] = ()
+    first: PrimExpr | None = None
 
     def stmt(self, s: Stmt) -> Stmt:
         """The tile's body for these rows."""
@@ -355,7 +356,8 @@ class Part:
                 return map_stmt(s, self.stmt, self._moved)
 
     def _of_first(self, part: PrimExpr) -> PrimExpr:
-        return substitute_prim(part, dict.fromkeys(self.tail.loops, self.begin))
+        assert self.first is not None
+        return substitute_prim(part, dict.fromkeys(self.tail.loops, self.first))
 
     def _block(self, block: Block) -> Stmt:
         """The block over rows that count from `begin`, temporaries over those of the tile."""
